@@ -1,0 +1,21 @@
+//! Rules: plain functions over plain values, which touch nothing outside.
+
+pub mod chunk;
+pub mod document;
+pub mod embedding;
+pub mod format;
+
+pub mod chunking;
+pub mod frontmatter;
+pub mod quality;
+
+pub mod confidence;
+pub mod filter;
+pub mod fusion;
+pub mod query;
+pub mod search;
+pub mod spans;
+
+pub mod evaluation;
+pub mod exclusion;
+pub mod topics;

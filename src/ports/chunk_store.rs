@@ -1,0 +1,370 @@
+//! Where documents, chunks and their vectors are kept.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::domain::chunk::{Chunk, ChunkId, ContextMode};
+use crate::domain::document::{ContentHash, DocumentPath};
+use crate::domain::embedding::{Embedding, ModelIdentity};
+use crate::domain::filter::{DocumentFacets, Filter};
+use crate::domain::query::Phrase;
+use crate::ports::Cause;
+
+/// A store of documents.
+///
+/// # Contract
+///
+/// - [`apply`](Self::apply) makes all of its changes visible at once, or none
+///   of them; what it made visible survives a crash of the process.
+/// - [`snapshot`](Self::snapshot) gives a view that no later change alters,
+///   and waits for no writer.
+/// - Chunk ids are never used again, not even after a document was replaced.
+///
+/// `tests/contract/chunk_store.rs` holds every adapter to this.
+#[async_trait]
+pub trait ChunkStore: Send + Sync {
+    /// Looks at the store as the last [`apply`](Self::apply) left it.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] if the store cannot be read.
+    async fn snapshot(&self) -> Result<Box<dyn Snapshot>, StoreError>;
+
+    /// Makes changes, in order, all or none.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::WrongDimension`] if a vector does not fit,
+    /// [`StoreError::NotFound`] if a change names a document that is not
+    /// there, [`StoreError::Exists`] if a rename's target is taken, and
+    /// [`StoreError::Unavailable`] if the store cannot be written. Nothing was
+    /// changed then.
+    async fn apply(&self, changes: Vec<Change>) -> Result<(), StoreError>;
+}
+
+/// One change to a store.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// Stores a document with its chunks, in place of what it had before.
+    Put {
+        /// The document.
+        document: Document,
+        /// Its chunks, in order.
+        chunks: Vec<NewChunk>,
+    },
+    /// Rewrites what is known of a document and keeps its chunks.
+    Describe(Document),
+    /// Moves a document to another key; everything else stays.
+    Rename {
+        /// The old key.
+        from: DocumentPath,
+        /// The new key, which must be free.
+        to: DocumentPath,
+    },
+    /// Notes the size that was measured last.
+    Resize {
+        /// Whose size.
+        path: DocumentPath,
+        /// Bytes.
+        size_bytes: u64,
+    },
+    /// Removes a document with everything that belongs to it; one that is not
+    /// there is no error.
+    Remove(DocumentPath),
+    /// Adds the vector of a chunk that was stored without one; a chunk that
+    /// has gone meanwhile is no error.
+    Embed {
+        /// Which chunk.
+        chunk: ChunkId,
+        /// Its vector.
+        embedding: Embedding,
+    },
+    /// Removes every document and takes on an identity. What was recorded of
+    /// the context mode and the declared fields is forgotten.
+    Empty(ModelIdentity),
+    /// Records the identity without touching a document.
+    Identify(ModelIdentity),
+    /// Records whether contexts are part of what is embedded.
+    UseContext(ContextMode),
+    /// Records the frontmatter keys whose values the last complete run kept,
+    /// or that no run has completed.
+    Declare(Option<BTreeSet<String>>),
+}
+
+/// What a store keeps of a document besides its chunks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Document {
+    /// Its key.
+    pub path: DocumentPath,
+    /// The title that an answer shows.
+    pub title: Option<String>,
+    /// From the frontmatter, else from the path.
+    pub topic: Option<String>,
+    /// From the path.
+    pub category: Option<String>,
+    /// From the frontmatter.
+    pub depth: Option<String>,
+    /// Words attached to it.
+    pub tags: Vec<String>,
+    /// As its author wrote it.
+    pub date: Option<String>,
+    /// The values of declared frontmatter keys, each key with at least one.
+    pub fields: BTreeMap<String, Vec<String>>,
+    /// The hash of the bytes that were indexed.
+    pub hash: ContentHash,
+    /// How large the file was when it was last measured; none if it never was.
+    pub size_bytes: Option<u64>,
+    /// When it was last indexed: RFC 3339, UTC.
+    pub indexed_at: String,
+}
+
+impl Document {
+    /// What a filter looks at.
+    pub fn facets(&self) -> DocumentFacets<'_> {
+        DocumentFacets {
+            path: self.path.as_str(),
+            category: self.category.as_deref(),
+            topic: self.topic.as_deref(),
+            tags: &self.tags,
+            date: self.date.as_deref(),
+            fields: &self.fields,
+        }
+    }
+}
+
+/// A chunk that is to be stored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewChunk {
+    /// The chunk. Its context is stored and searched as it is here.
+    pub chunk: Chunk,
+    /// How much it is worth finding, from 0 to 1.
+    pub quality: f32,
+    /// Its vector, unless that is still to come.
+    pub embedding: Option<Embedding>,
+}
+
+/// A chunk as the store gives it back.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredChunk {
+    /// Its id.
+    pub id: ChunkId,
+    /// The document that it belongs to.
+    pub document: Arc<Document>,
+    /// Its place in the document, counted from 0.
+    pub index: u32,
+    /// How many chunks the document has.
+    pub siblings: u32,
+    /// The chunk.
+    pub chunk: Chunk,
+    /// Estimated tokens of its content; 0 if it was never estimated.
+    pub token_count: u32,
+    /// How much it is worth finding, from 0 to 1.
+    pub quality: f32,
+}
+
+/// A consistent, unchanging view of a store.
+///
+/// # Contract
+///
+/// - A leg returns at most as many candidates as were asked for, best first,
+///   equal scores in ascending order of chunk id.
+/// - A filter never starves a leg: what it drops is not counted.
+/// - A chunk without a vector is no candidate of [`nearest`](Self::nearest)
+///   and a candidate of [`matching`](Self::matching) all the same.
+///
+/// `tests/contract/chunk_store.rs` holds every adapter to this.
+#[async_trait]
+pub trait Snapshot: Send + Sync {
+    /// What is recorded of the index as a whole.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`], as with every method here.
+    async fn summary(&self) -> Result<Summary, StoreError>;
+
+    /// Every document, in ascending order of path.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    async fn documents(&self) -> Result<Vec<Arc<Document>>, StoreError>;
+
+    /// The chunks with these ids, in the order of the ids; one that is not
+    /// there is left out.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    async fn chunks(&self, ids: &[ChunkId]) -> Result<Vec<StoredChunk>, StoreError>;
+
+    /// The chunks of one document in order, none if it is not there.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    async fn chunks_of(&self, path: &DocumentPath) -> Result<Vec<StoredChunk>, StoreError>;
+
+    /// The vectors of these chunks, in their order.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    async fn embeddings(&self, ids: &[ChunkId]) -> Result<Vec<Option<Embedding>>, StoreError>;
+
+    /// The dense leg: the chunks nearest to a query.
+    ///
+    /// - `depth`: the most candidates that are wanted.
+    /// - Returns candidates whose score is the cosine similarity.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::WrongDimension`] if the query does not fit, and
+    /// [`StoreError::Unavailable`].
+    async fn nearest(
+        &self,
+        query: &Embedding,
+        depth: usize,
+        restriction: &Restriction,
+    ) -> Result<Vec<Candidate>, StoreError>;
+
+    /// The lexical leg: the chunks in which a phrase occurs.
+    ///
+    /// - `depth`: the most candidates that are wanted.
+    /// - Returns candidates whose score is BM25; higher is better.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    async fn matching(
+        &self,
+        query: &LexicalQuery,
+        depth: usize,
+        restriction: &Restriction,
+    ) -> Result<Vec<Candidate>, StoreError>;
+}
+
+/// What is recorded of an index as a whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// What its vectors were made with, once that is known.
+    pub identity: Option<ModelIdentity>,
+    /// Whether contexts were part of what was embedded, once that is known.
+    pub context_mode: Option<ContextMode>,
+    /// The frontmatter keys whose values are kept; none while no run has
+    /// completed.
+    pub declared_fields: Option<BTreeSet<String>>,
+    /// How many values of declared keys are stored.
+    pub field_values: u64,
+    /// Documents.
+    pub documents: u64,
+    /// Chunks.
+    pub chunks: u64,
+    /// Chunks whose vector is still to come.
+    pub chunks_without_vector: u64,
+    /// Documents whose stored tags cannot be read back.
+    pub unreadable_tags: u64,
+    /// A number that every change raises, by this process or another.
+    pub generation: u64,
+}
+
+/// What both legs leave out.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Restriction {
+    /// The filter over documents and quality.
+    pub filter: Filter,
+    /// A chunk in which one of these occurs, by the lexical leg's own
+    /// matching, is left out.
+    pub excluded: Vec<Phrase>,
+}
+
+/// What the lexical leg looks for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LexicalQuery {
+    /// Any of these counts as a match.
+    pub phrases: Vec<Phrase>,
+    /// How much a match weighs, by where it is.
+    pub weights: ColumnWeights,
+}
+
+/// How much a match weighs, by where it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ColumnWeights {
+    /// In the heading.
+    pub heading: f64,
+    /// In the context.
+    pub context: f64,
+    /// In the content.
+    pub content: f64,
+}
+
+impl Default for ColumnWeights {
+    fn default() -> Self {
+        Self { heading: 2.0, context: 1.0, content: 1.0 }
+    }
+}
+
+/// A chunk that a leg proposes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Candidate {
+    /// The chunk.
+    pub chunk: ChunkId,
+    /// How well it fits; higher is better. The range is the leg's own.
+    pub score: f32,
+}
+
+/// Why a store could not do as asked.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// No document has this path.
+    #[error("no document at {path} in the index")]
+    NotFound {
+        /// The path that was asked for.
+        path: DocumentPath,
+    },
+    /// A rename's target is taken.
+    #[error("there is a document at {path} in the index already")]
+    Exists {
+        /// The path that is taken.
+        path: DocumentPath,
+    },
+    /// A vector does not fit the index.
+    #[error(
+        "the index holds vectors of dimension {expected}, this one has {actual}; rebuild with `groove index --force`"
+    )]
+    WrongDimension {
+        /// The index's dimension.
+        expected: usize,
+        /// The vector's.
+        actual: usize,
+    },
+    /// The file is not usable as a database.
+    #[error(
+        "{path} is not a usable SQLite database ({reason}); delete it and run `groove index`, or run `groove index --force`, which replaces it"
+    )]
+    Damaged {
+        /// The file's full path.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The file is a database that another program made.
+    #[error(
+        "{path} is a database that this program did not build ({reason}); it was left as it is; `groove index --force` replaces it"
+    )]
+    Foreign {
+        /// The file's full path.
+        path: String,
+        /// What does not fit.
+        reason: String,
+    },
+    /// The technology behind the store failed. Asking again may help.
+    #[error("cannot {what}")]
+    Unavailable {
+        /// What was being done, for a person to recognise.
+        what: String,
+        /// The failure as the technology reported it.
+        source: Cause,
+    },
+}

@@ -1,0 +1,170 @@
+//! Where documents come from.
+
+use crate::domain::document::{ContentHash, DocumentPath};
+use crate::ports::Cause;
+
+/// A place that can list its documents and hand out their bytes.
+///
+/// A source does not look inside documents; that is the work of a parser.
+///
+/// # Contract
+///
+/// - [`list`](Self::list) names every document once, in ascending order of
+///   path, and says what it left out and why.
+/// - [`read`](Self::read) gives back exactly the bytes that were stored, with
+///   their hash, and takes every decision from the handle that it reads.
+/// - A document over the cap is refused, one of exactly the cap is not.
+/// - Nothing outside the source can be read through it.
+///
+/// `tests/contract/document_source.rs` holds every adapter to this.
+pub trait DocumentSource: Send + Sync {
+    /// Lists the documents that exist now.
+    ///
+    /// # Errors
+    ///
+    /// [`SourceError::Unavailable`] if the place itself, or a part of it,
+    /// cannot be listed.
+    fn list(&self) -> Result<Listing, SourceError>;
+
+    /// Reads one document whole.
+    ///
+    /// - `cap`: the most bytes that the document may have.
+    ///
+    /// # Errors
+    ///
+    /// - [`SourceError::NotFound`] if no document has this path.
+    /// - [`SourceError::Refused`] if there is something that must not be read.
+    /// - [`SourceError::Unavailable`] if it exists but cannot be read.
+    fn read(&self, path: &DocumentPath, cap: SizeCap) -> Result<Content, SourceError>;
+
+    /// Reads a file of the service's own in the root of the source, such as an
+    /// ignore file or a schema, by the same rules as a document.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read).
+    fn read_aside(&self, name: &str, cap: SizeCap) -> Result<Content, SourceError>;
+}
+
+/// What a source holds at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// Every document, in ascending order of path.
+    pub found: Vec<Found>,
+    /// What looked like a document and is none, in ascending order of name.
+    pub left_out: Vec<LeftOut>,
+    /// Remarks about the source itself, such as an ignore file in force.
+    pub notes: Vec<Note>,
+}
+
+/// A document that a listing found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Its key.
+    pub path: DocumentPath,
+    /// Its size when it was listed, in bytes.
+    pub size_bytes: u64,
+}
+
+/// An entry that a listing left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Its name as far as it can be shown.
+    pub name: String,
+    /// Why.
+    pub reason: LeftOutReason,
+}
+
+/// Why a listing leaves an entry out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LeftOutReason {
+    /// The file has more than one name.
+    #[error("the file has more than one hard link; replace it by a copy")]
+    MultipleLinks,
+    /// The name cannot be a key.
+    #[error("the name could not be opened again; rename it")]
+    NotNameable,
+}
+
+/// A remark about a source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// Whether it asks for attention.
+    pub severity: Severity,
+    /// What it says.
+    pub text: String,
+}
+
+/// How much a remark matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// For information.
+    Note,
+    /// Something does not work as asked.
+    Warning,
+}
+
+/// The most bytes that a file may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SizeCap(pub u64);
+
+/// The bytes of a document, and what was measured on them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Content {
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// Their SHA-256.
+    pub hash: ContentHash,
+}
+
+/// Why a source does not hand out a file that is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// A symbolic link.
+    #[error("it is a symbolic link, which is never followed")]
+    SymbolicLink,
+    /// A folder, device, socket or pipe.
+    #[error("it is not a regular file")]
+    NotRegular,
+    /// More than one name leads to the file.
+    #[error("the file has more than one hard link; replace it by a copy")]
+    MultipleLinks,
+    /// The file leads out of the source.
+    #[error("it lies outside the knowledge base")]
+    Outside,
+    /// More bytes than the caller takes.
+    #[error("it has {size_bytes} bytes, the limit is {cap_bytes}")]
+    TooLarge {
+        /// What was measured, in bytes.
+        size_bytes: u64,
+        /// What is allowed, in bytes.
+        cap_bytes: u64,
+    },
+}
+
+/// Why a source could not answer.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// No document has this path. Asking again will not help.
+    #[error("no document at {path}")]
+    NotFound {
+        /// The name that was asked for.
+        path: String,
+    },
+    /// There is something at this path that must not be read.
+    #[error("{path} is refused: {reason}")]
+    Refused {
+        /// The name that was asked for.
+        path: String,
+        /// Which rule forbids it.
+        reason: Refusal,
+    },
+    /// The technology behind the source failed. Asking again may help.
+    #[error("cannot read {what}")]
+    Unavailable {
+        /// What was being read, for a person to recognise.
+        what: String,
+        /// The failure as the technology reported it.
+        source: Cause,
+    },
+}

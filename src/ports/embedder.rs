@@ -1,0 +1,80 @@
+//! What turns text into vectors.
+
+use async_trait::async_trait;
+
+use crate::domain::embedding::{Embedding, ModelIdentity};
+use crate::ports::Cause;
+
+/// A model that embeds documents and queries into one space.
+///
+/// # Contract
+///
+/// - Every embedding has length 1 and the dimension of
+///   [`identity`](Self::identity).
+/// - n texts give n embeddings, in order; no text gives none.
+/// - The same text gives the same embedding, whatever it is embedded with.
+/// - Any text can be embedded, an empty one too; what exceeds the model's
+///   window is cut off at its end.
+///
+/// `tests/contract/embedder.rs` holds every adapter to this.
+#[async_trait]
+pub trait Embedder: Send + Sync {
+    /// What an index records of this model.
+    fn identity(&self) -> &ModelIdentity;
+
+    /// What computes the embeddings, for a person to read.
+    fn engine(&self) -> Engine;
+
+    /// Embeds the texts of documents.
+    ///
+    /// - `texts`: n strings, possibly none, of any language and length.
+    /// - Returns n embeddings; 4 × n × `dimension` bytes of numbers.
+    ///
+    /// # Errors
+    ///
+    /// [`EmbedError::Unavailable`] if the model cannot be reached or run,
+    /// [`EmbedError::Refused`] if it does not take these texts, and
+    /// [`EmbedError::WrongShape`] if it answers with anything but n embeddings.
+    async fn embed_documents(&self, texts: &[String]) -> Result<Vec<Embedding>, EmbedError>;
+
+    /// Embeds what was asked, ahead of any documents that wait.
+    ///
+    /// # Errors
+    ///
+    /// As [`embed_documents`](Self::embed_documents).
+    async fn embed_query(&self, text: &str) -> Result<Embedding, EmbedError>;
+}
+
+/// What runs a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Engine {
+    /// The engine's name: `native`, `onnx`, `hashing`.
+    pub name: &'static str,
+    /// How the numbers are kept while documents are embedded: `f32`, `int8`.
+    pub precision: &'static str,
+}
+
+/// Why texts could not be embedded.
+#[derive(Debug, thiserror::Error)]
+pub enum EmbedError {
+    /// The model does not take this input; another input may do.
+    #[error("the model refused the input: {reason}")]
+    Refused {
+        /// Why, without any of the input.
+        reason: String,
+    },
+    /// The model cannot be loaded, reached or run.
+    #[error("cannot run the embedding model {what}")]
+    Unavailable {
+        /// Which model, and what was being done with it.
+        what: String,
+        /// The failure as the technology reported it.
+        source: Cause,
+    },
+    /// The model answered with something else than one embedding a text.
+    #[error("the embedding model answered in the wrong shape: {reason}")]
+    WrongShape {
+        /// What was wrong.
+        reason: String,
+    },
+}
