@@ -1,1 +1,3 @@
 //! Use cases, written against the ports.
+
+pub mod config;
