@@ -10,8 +10,10 @@ pub mod frontmatter;
 pub mod quality;
 
 pub mod confidence;
+pub mod diversity;
 pub mod filter;
 pub mod fusion;
+pub mod parent;
 pub mod query;
 pub mod search;
 pub mod spans;
