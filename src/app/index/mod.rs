@@ -1,0 +1,229 @@
+//! Bringing the store up to date with the source.
+//!
+//! A run lists the source, decides from the hashes what has changed, and then
+//! reads, embeds and writes only that. Each document is written whole, so a run
+//! that is killed leaves complete documents behind and the next one goes on.
+
+mod plan;
+mod prepare;
+mod report;
+mod write;
+
+pub use report::{IndexEvent, Observer, Report};
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use crate::app::config::IndexSettings;
+use crate::app::error::AppError;
+use crate::app::model::Model;
+use crate::app::registry::Registry;
+use crate::domain::chunk::ContextMode;
+use crate::domain::schema::Schema;
+use crate::ports::chunk_store::{Change, ChunkStore, Summary};
+use crate::ports::document_source::{DocumentSource, Listing, Severity, SizeCap, SourceError};
+
+/// The file in the root of a knowledge base that declares frontmatter keys.
+const SCHEMA_FILE: &str = "groove-schema.toml";
+const SCHEMA_CAP: SizeCap = SizeCap(1024 * 1024);
+
+/// Tells the time as RFC 3339, UTC.
+pub type Clock = Arc<dyn Fn() -> String + Send + Sync>;
+
+/// The use case of indexing one knowledge base.
+#[derive(Clone)]
+pub struct Indexer {
+    /// Where the documents come from.
+    pub source: Arc<dyn DocumentSource>,
+    /// What reads them.
+    pub registry: Registry,
+    /// Where they are kept.
+    pub store: Arc<dyn ChunkStore>,
+    /// What embeds them.
+    pub model: Arc<Model>,
+    /// Caps, context mode and the like.
+    pub settings: IndexSettings,
+    /// Substrings of headings whose sections are dropped.
+    pub exclude_headings: Vec<String>,
+    /// When a document is indexed.
+    pub clock: Clock,
+}
+
+impl fmt::Debug for Indexer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Indexer").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+impl Indexer {
+    /// Runs once over the whole knowledge base.
+    ///
+    /// - `force`: index every file anew, under the model that is configured.
+    /// - `observer`: told of everything that a person may want to see.
+    ///
+    /// A file that cannot be read or parsed is skipped and keeps what the index
+    /// has of it; the model is loaded only if there is something to embed.
+    ///
+    /// # Errors
+    ///
+    /// [`AppError`] if the run has to stop: a schema that does not load, a
+    /// source or store that cannot be reached, a model that cannot be run or
+    /// is not the index's. What was written before that stays.
+    pub async fn run(
+        &self,
+        force: bool,
+        observer: &Arc<dyn Observer>,
+    ) -> Result<Report, AppError> {
+        let started = Instant::now();
+        observer.event(IndexEvent::Started { force });
+        let declared = self.declared_fields().await?;
+        let summary = self.store.snapshot().await?.summary().await?;
+        if !force {
+            check_identity(&summary, &self.model)?;
+        }
+        let listing = self.list(observer).await?;
+        if force {
+            // Before anything is removed, the model must have shown that it works.
+            self.model.get().await.map_err(AppError::EmbedDocuments)?;
+        }
+        let mode = self.settle(force, &summary, observer).await?;
+
+        let mut report = Report { not_nameable: listing.not_nameable(), ..Report::default() };
+        let redeclared = summary.declared_fields.as_ref() != Some(&declared);
+        let plan = self.plan(listing, force, redeclared, observer, &mut report).await?;
+        self.carry_out(plan, mode, Arc::new(declared.clone()), observer, &mut report).await?;
+        if redeclared || force {
+            self.store.apply(vec![Change::Declare(Some(declared))]).await?;
+        }
+
+        let summary = self.store.snapshot().await?.summary().await?;
+        report.documents = summary.documents;
+        report.chunks = summary.chunks;
+        report.duration = started.elapsed();
+        if self.settings.fail_on_frontmatter_error && report.frontmatter_unparsed > 0 {
+            report.failure = Some(format!(
+                "{} document(s) have frontmatter that could not be parsed, and \
+                 [index].fail_on_frontmatter_error is set",
+                report.frontmatter_unparsed
+            ));
+        }
+        observer.event(IndexEvent::Finished(&report));
+        Ok(report)
+    }
+
+    /// Runs blocking work of this indexer on a thread that may block.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        work: impl FnOnce(&Self) -> T + Send + 'static,
+    ) -> Result<T, AppError> {
+        let indexer = self.clone();
+        tokio::task::spawn_blocking(move || work(&indexer))
+            .await
+            .map_err(|_| AppError::Interrupted { what })
+    }
+
+    async fn declared_fields(&self) -> Result<BTreeSet<String>, AppError> {
+        let read = self
+            .blocking("reading the schema", |indexer| {
+                indexer.source.read_aside(SCHEMA_FILE, SCHEMA_CAP)
+            })
+            .await?;
+        let content = match read {
+            Ok(content) => content,
+            Err(SourceError::NotFound { .. }) => return Ok(BTreeSet::new()),
+            Err(error) => return Err(error.into()),
+        };
+        let text = str::from_utf8(&content.bytes).map_err(|error| {
+            AppError::Invalid(format!("{SCHEMA_FILE} is not valid UTF-8 ({error})"))
+        })?;
+        let schema = Schema::parse(text)
+            .map_err(|error| AppError::Invalid(format!("{SCHEMA_FILE}: {error}")))?;
+        Ok(schema.declared_fields())
+    }
+
+    async fn list(&self, observer: &Arc<dyn Observer>) -> Result<Listing, AppError> {
+        let listing = self.blocking("listing", |indexer| indexer.source.list()).await??;
+        for note in &listing.notes {
+            observer.event(match note.severity {
+                Severity::Note => IndexEvent::Note(&note.text),
+                Severity::Warning => IndexEvent::Warning(&note.text),
+            });
+        }
+        for left_out in &listing.left_out {
+            let text = format!("{}: not indexed: {}", left_out.name, left_out.reason);
+            observer.event(IndexEvent::Warning(&text));
+        }
+        observer.event(IndexEvent::Found {
+            files: listing.found.len(),
+            extensions: &self.registry.extensions(),
+        });
+        Ok(listing)
+    }
+
+    /// Decides on the context mode, and records it and the identity where they
+    /// are not yet. A forced run empties the store here.
+    async fn settle(
+        &self,
+        force: bool,
+        summary: &Summary,
+        observer: &Arc<dyn Observer>,
+    ) -> Result<ContextMode, AppError> {
+        let configured = self.settings.context_mode;
+        let identity = self.model.identity().clone();
+        let mut changes = Vec::new();
+        if force {
+            changes.push(Change::Empty(identity));
+        } else if summary.identity.is_none() {
+            if summary.chunks > 0 {
+                let text = format!("the index records no model; taking it as made with {}", identity.model);
+                observer.event(IndexEvent::Note(&text));
+            }
+            changes.push(Change::Identify(identity));
+        }
+        let mode = match summary.context_mode {
+            Some(recorded) if !force && summary.chunks > 0 => recorded,
+            None if !force && summary.chunks > 0 => ContextMode::Off,
+            _ => configured,
+        };
+        if mode != configured {
+            let text = format!(
+                "the index was made with context mode {}, the configuration asks for {}; going on \
+                 with {}; `groove index --force` switches",
+                mode.as_str(),
+                configured.as_str(),
+                mode.as_str()
+            );
+            observer.event(IndexEvent::Warning(&text));
+        }
+        if force || summary.context_mode != Some(mode) {
+            changes.push(Change::UseContext(mode));
+        }
+        if !changes.is_empty() {
+            self.store.apply(changes).await?;
+        }
+        Ok(mode)
+    }
+}
+
+/// Compares what the index records with the model that is configured.
+///
+/// # Errors
+///
+/// [`AppError::OtherModel`] if they differ.
+pub fn check_identity(summary: &Summary, model: &Model) -> Result<(), AppError> {
+    match &summary.identity {
+        Some(recorded) if recorded != model.identity() => Err(AppError::OtherModel {
+            recorded: recorded.clone(),
+            current: model.identity().clone(),
+            remedy: format!(
+                "groove index --kb-path <path> --force --model {}",
+                model.identity().model
+            ),
+        }),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,276 @@
+//! Deciding what a run has to do: what has changed, moved or gone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use crate::app::error::AppError;
+use crate::app::index::{IndexEvent, Indexer, Observer, Report};
+use crate::domain::chunk::ContextMode;
+use crate::domain::document::{ContentHash, DocumentPath};
+use crate::domain::format::Class;
+use crate::ports::chunk_store::{Change, Document};
+use crate::ports::document_source::{
+    Found, LeftOutReason, Listing, Refusal, SizeCap, SourceError,
+};
+
+/// What a run has to do.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    /// The documents to look into, in ascending order of path.
+    pub(super) tasks: Vec<Task>,
+    /// The rows whose documents have gone.
+    pub(super) gone: Vec<DocumentPath>,
+    /// How many documents were found.
+    pub(super) found: usize,
+}
+
+/// One document to look into.
+#[derive(Debug)]
+pub(super) struct Task {
+    /// Which.
+    pub(super) path: DocumentPath,
+    /// What the store has of it.
+    pub(super) row: Option<Arc<Document>>,
+    /// What has to be done.
+    pub(super) work: Work,
+}
+
+/// What has to be done with a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Work {
+    /// Its bytes are new: cut and embed it.
+    Index,
+    /// Its bytes are known: derive its metadata again.
+    Describe,
+}
+
+enum Scan {
+    Read { hash: ContentHash, size_bytes: u64 },
+    Skipped { reason: String, size_bytes: Option<u64> },
+}
+
+impl Listing {
+    pub(super) fn not_nameable(&self) -> u64 {
+        let unnameable = |reason: LeftOutReason| reason == LeftOutReason::NotNameable;
+        self.left_out.iter().filter(|left_out| unnameable(left_out.reason)).count() as u64
+    }
+}
+
+impl Indexer {
+    /// Compares the listing with the store. Renames and measured sizes are
+    /// written here; everything else is left to the plan.
+    pub(super) async fn plan(
+        &self,
+        listing: Listing,
+        force: bool,
+        redeclared: bool,
+        observer: &Arc<dyn Observer>,
+        report: &mut Report,
+    ) -> Result<Plan, AppError> {
+        let snapshot = self.store.snapshot().await?;
+        let mut rows: BTreeMap<DocumentPath, Arc<Document>> = snapshot
+            .documents()
+            .await?
+            .into_iter()
+            .map(|row| (row.path.clone(), row))
+            .collect();
+        let mode = snapshot.summary().await?.context_mode.unwrap_or_default();
+        drop(snapshot);
+
+        let found = listing.found.len();
+        if force || rows.is_empty() {
+            // There is nothing to compare with, so each file is read once only.
+            let tasks = listing
+                .found
+                .into_iter()
+                .map(|found| Task { path: found.path, row: None, work: Work::Index })
+                .collect();
+            return Ok(Plan { tasks, gone: Vec::new(), found });
+        }
+
+        let scans = self.scan(listing.found, observer).await?;
+        let renames = renames(&rows, &scans);
+        let moved: BTreeSet<DocumentPath> = renames.iter().map(|(_, to)| to.clone()).collect();
+        self.rename(&mut rows, renames, observer, report).await?;
+
+        let mut plan = Plan { found, ..Plan::default() };
+        let mut sizes = Vec::new();
+        for (path, scan) in scans {
+            let row = rows.remove(&path);
+            match scan {
+                Scan::Skipped { reason, size_bytes } => {
+                    report.skipped += 1;
+                    observer.event(IndexEvent::Skipped { path: &path, reason: &reason });
+                    if let (Some(_), Some(size_bytes)) = (&row, size_bytes) {
+                        sizes.push(Change::Resize { path, size_bytes });
+                    }
+                }
+                Scan::Read { hash, size_bytes } => {
+                    let unchanged = row.as_ref().is_some_and(|row| row.hash == hash);
+                    if unchanged && row.as_ref().is_some_and(|row| row.size_bytes != Some(size_bytes)) {
+                        sizes.push(Change::Resize { path: path.clone(), size_bytes });
+                    }
+                    let work = if !unchanged || (moved.contains(&path) && mode == ContextMode::Static)
+                    {
+                        Work::Index
+                    } else if moved.contains(&path) || redeclared {
+                        Work::Describe
+                    } else {
+                        continue;
+                    };
+                    plan.tasks.push(Task { path, row, work });
+                }
+            }
+        }
+        if !sizes.is_empty()
+            && let Err(error) = self.store.apply(sizes).await
+        {
+            let text = format!("could not record file sizes: {error}");
+            observer.event(IndexEvent::Warning(&text));
+        }
+        plan.gone = rows.into_keys().collect();
+        Ok(plan)
+    }
+
+    async fn rename(
+        &self,
+        rows: &mut BTreeMap<DocumentPath, Arc<Document>>,
+        renames: Vec<(DocumentPath, DocumentPath)>,
+        observer: &Arc<dyn Observer>,
+        report: &mut Report,
+    ) -> Result<(), AppError> {
+        if renames.is_empty() {
+            return Ok(());
+        }
+        let change = |(from, to): &(DocumentPath, DocumentPath)| Change::Rename {
+            from: from.clone(),
+            to: to.clone(),
+        };
+        self.store.apply(renames.iter().map(change).collect()).await?;
+        for (from, to) in renames {
+            report.renamed += 1;
+            observer.event(IndexEvent::Renamed { from: &from, to: &to });
+            if let Some(row) = rows.remove(&from) {
+                let row = Document { path: to.clone(), ..(*row).clone() };
+                rows.insert(to, Arc::new(row));
+            }
+        }
+        Ok(())
+    }
+
+    /// Hashes documents, several at a time; the result keeps their order.
+    async fn scan(
+        &self,
+        found: Vec<Found>,
+        observer: &Arc<dyn Observer>,
+    ) -> Result<Vec<(DocumentPath, Scan)>, AppError> {
+        let observer = Arc::clone(observer);
+        self.blocking("hashing", move |indexer| {
+            let threads = thread::available_parallelism().map_or(1, usize::from).min(found.len());
+            let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+            let work = || {
+                let mut scans = Vec::new();
+                while let Some(entry) = found.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    scans.push((entry.path.clone(), indexer.scan_one(&entry.path)));
+                    let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+                    observer.event(IndexEvent::Scanning { done, total: found.len() });
+                }
+                scans
+            };
+            let mut scans: Vec<(DocumentPath, Scan)> = thread::scope(|scope| {
+                let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+                workers
+                    .into_iter()
+                    .map(|worker| worker.join().map_err(|_| AppError::Interrupted { what: "hashing" }))
+                    .collect::<Result<Vec<_>, _>>()
+            })?
+            .into_iter()
+            .flatten()
+            .collect();
+            scans.sort_by(|(left, _), (right, _)| left.cmp(right));
+            Ok(scans)
+        })
+        .await?
+    }
+
+    fn scan_one(&self, path: &DocumentPath) -> Scan {
+        match self.source.read(path, self.cap(path).size) {
+            Ok(content) => Scan::Read { size_bytes: content.bytes.len() as u64, hash: content.hash },
+            Err(error) => {
+                Scan::Skipped { reason: self.skip_reason(path, &error), size_bytes: measured(&error) }
+            }
+        }
+    }
+
+    /// The size cap of a document, by the class of its format.
+    pub(super) fn cap(&self, path: &DocumentPath) -> Cap {
+        let class = self.registry.parser_of(path).map(|parser| parser.format().class);
+        let (limit, kind, key) = match class {
+            Some(Class::Binary) => (
+                self.settings.max_binary_file_size,
+                "binary",
+                "[index].max_binary_file_size",
+            ),
+            _ => (self.settings.max_text_file_size, "text", "[index].max_text_file_size"),
+        };
+        Cap { size: SizeCap(limit.unwrap_or(u64::MAX)), kind, key }
+    }
+
+    /// Why a document is skipped, with the limit and the key that would admit
+    /// it.
+    pub(super) fn skip_reason(&self, path: &DocumentPath, error: &SourceError) -> String {
+        let cap = self.cap(path);
+        match error {
+            SourceError::Refused {
+                reason: Refusal::TooLarge { size_bytes, cap_bytes }, ..
+            } => format!(
+                "{size_bytes} bytes exceed the {} file size limit of {cap_bytes} bytes; raise {} \
+                 in a trusted groove.toml to admit it",
+                cap.kind, cap.key
+            ),
+            SourceError::Refused { reason, .. } => reason.to_string(),
+            SourceError::NotFound { .. } => "it has vanished".to_owned(),
+            SourceError::Unavailable { source, .. } => format!("it cannot be read: {source}"),
+        }
+    }
+}
+
+/// A size cap, and how to speak of it.
+pub(super) struct Cap {
+    pub(super) size: SizeCap,
+    kind: &'static str,
+    key: &'static str,
+}
+
+/// The size that a refusal measured.
+pub(super) fn measured(error: &SourceError) -> Option<u64> {
+    match error {
+        SourceError::Refused { reason: Refusal::TooLarge { size_bytes, .. }, .. } => {
+            Some(*size_bytes)
+        }
+        _ => None,
+    }
+}
+
+/// Pairs rows whose file has gone with new files of the same bytes: both in
+/// ascending order, the first match wins, and each file is taken once.
+fn renames(
+    rows: &BTreeMap<DocumentPath, Arc<Document>>,
+    scans: &[(DocumentPath, Scan)],
+) -> Vec<(DocumentPath, DocumentPath)> {
+    let on_disk: BTreeSet<&DocumentPath> = scans.iter().map(|(path, _)| path).collect();
+    let mut new: BTreeMap<&ContentHash, Vec<&DocumentPath>> = BTreeMap::new();
+    for (path, scan) in scans.iter().rev() {
+        if let Scan::Read { hash, .. } = scan
+            && !rows.contains_key(path)
+        {
+            new.entry(hash).or_default().push(path);
+        }
+    }
+    rows.values()
+        .filter(|row| !on_disk.contains(&row.path))
+        .filter_map(|row| Some((row.path.clone(), new.get_mut(&row.hash)?.pop()?.clone())))
+        .collect()
+}

@@ -1,0 +1,133 @@
+//! Reading and cutting documents, ahead of what is being embedded.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+use crate::app::index::Indexer;
+use crate::app::index::plan::{Task, Work, measured};
+use crate::domain::document::DocumentPath;
+use crate::domain::frontmatter;
+use crate::domain::quality::{self, Profile};
+use crate::ports::chunk_store::{Document, NewChunk};
+use crate::ports::parser::{ParseInput, ParsedDocument};
+
+/// How many bytes of documents may be read but not yet written, in KiB; a
+/// larger document goes alone.
+const IN_FLIGHT_KIB: u32 = 32 * 1024;
+/// How many documents may be read but not yet written.
+const IN_FLIGHT_DOCUMENTS: usize = 64;
+
+/// A document that is ready to be embedded and written.
+pub(super) struct Prepared {
+    pub(super) path: DocumentPath,
+    pub(super) row: Option<Arc<Document>>,
+    pub(super) work: Work,
+    pub(super) outcome: Outcome,
+    /// Gives the bytes in flight back when the document is done with.
+    pub(super) in_flight: Option<OwnedSemaphorePermit>,
+}
+
+/// What reading a document came to.
+pub(super) enum Outcome {
+    /// It is left as it was.
+    Skipped { reason: String, size_bytes: Option<u64> },
+    /// It is cut into chunks, possibly none.
+    Parsed(Box<Parsed>),
+}
+
+/// A document that was cut.
+pub(super) struct Parsed {
+    pub(super) document: Document,
+    pub(super) chunks: Vec<NewChunk>,
+    pub(super) frontmatter_error: Option<String>,
+    pub(super) warnings: Vec<String>,
+}
+
+impl Indexer {
+    /// Reads and cuts documents on a thread of its own, in the order of the
+    /// tasks, as far ahead as the memory bounds allow.
+    pub(super) fn prepare(
+        &self,
+        tasks: Vec<Task>,
+        declared: Arc<BTreeSet<String>>,
+    ) -> mpsc::Receiver<Prepared> {
+        let (sender, receiver) = mpsc::channel(IN_FLIGHT_DOCUMENTS);
+        let budget = Arc::new(Semaphore::new(IN_FLIGHT_KIB as usize));
+        let indexer = self.clone();
+        let runtime = Handle::current();
+        tokio::task::spawn_blocking(move || {
+            for Task { path, row, work } in tasks {
+                let outcome = indexer.prepare_one(&path, &declared);
+                let held = runtime.block_on(Arc::clone(&budget).acquire_many_owned(weight(&outcome)));
+                let prepared = Prepared { path, row, work, outcome, in_flight: held.ok() };
+                if sender.blocking_send(prepared).is_err() {
+                    // The run has stopped.
+                    break;
+                }
+            }
+        });
+        receiver
+    }
+
+    fn prepare_one(&self, path: &DocumentPath, declared: &BTreeSet<String>) -> Outcome {
+        let Some(parser) = self.registry.parser_of(path) else {
+            let reason = "no parser is switched on for this extension".to_owned();
+            return Outcome::Skipped { reason, size_bytes: None };
+        };
+        let content = match self.source.read(path, self.cap(path).size) {
+            Ok(content) => content,
+            Err(error) => {
+                let size_bytes = measured(&error);
+                return Outcome::Skipped { reason: self.skip_reason(path, &error), size_bytes };
+            }
+        };
+        let size_bytes = Some(content.bytes.len() as u64);
+        let input = ParseInput {
+            path,
+            bytes: &content.bytes,
+            exclude_headings: &self.exclude_headings,
+        };
+        let parsed = match parser.parse(&input) {
+            Ok(parsed) => parsed,
+            Err(error) => return Outcome::Skipped { reason: error.to_string(), size_bytes },
+        };
+        let ParsedDocument { metadata, chunks, frontmatter_error, warnings, .. } = parsed;
+        let class = parser.format().class;
+        let chunks = chunks
+            .into_iter()
+            .map(|chunk| {
+                let profile = Profile::of(class, chunk.symbol_kind.as_deref());
+                let quality = quality::score(&chunk.content, profile);
+                NewChunk { chunk, quality, embedding: None }
+            })
+            .collect();
+        let document = Document {
+            title: metadata.title.clone(),
+            topic: metadata.topic.clone().or_else(|| path.topic().map(str::to_owned)),
+            category: path.category().map(str::to_owned),
+            depth: metadata.depth.clone(),
+            date: metadata.date.clone(),
+            fields: frontmatter::declared_fields(&metadata, declared),
+            tags: metadata.tags,
+            hash: content.hash,
+            size_bytes,
+            indexed_at: (self.clock)(),
+            path: path.clone(),
+        };
+        let parsed = Parsed { document, chunks, frontmatter_error, warnings };
+        Outcome::Parsed(Box::new(parsed))
+    }
+}
+
+fn weight(outcome: &Outcome) -> u32 {
+    let bytes = match outcome {
+        Outcome::Skipped { .. } => 0,
+        Outcome::Parsed(parsed) => {
+            parsed.chunks.iter().map(|chunk| chunk.chunk.content.len()).sum::<usize>()
+        }
+    };
+    u32::try_from(bytes / 1024).unwrap_or(u32::MAX).clamp(1, IN_FLIGHT_KIB)
+}
