@@ -6,3 +6,8 @@ pub mod model;
 pub mod registry;
 
 pub mod index;
+pub mod read;
+pub mod search;
+
+pub mod service;
+pub mod wiring;

@@ -15,7 +15,7 @@ use crate::ports::embedder::EmbedError;
 
 /// How much text is embedded and committed together: enough to keep every
 /// processor busy, little enough to lose or to wait for.
-const GROUP_BYTES: usize = 128 * 1024;
+const GROUP_BYTES: usize = 64 * 1024;
 const GROUP_DOCUMENTS: usize = 64;
 
 /// Documents that are embedded and committed together.

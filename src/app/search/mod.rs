@@ -1,0 +1,256 @@
+//! Searching: embed, retrieve twice, fuse, rerank, diversify, shape.
+//!
+//! Everything of one search is answered from one snapshot, so no writer delays
+//! it and nothing in it contradicts itself.
+
+mod request;
+mod shape;
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::app::config::SearchSettings;
+use crate::app::error::AppError;
+use crate::app::model::Model;
+use crate::app::search::request::Checked;
+use crate::domain::chunk::ChunkId;
+use crate::domain::confidence;
+use crate::domain::diversity::{Choice, maximal_marginal_relevance};
+use crate::domain::embedding::Embedding;
+use crate::domain::fusion::reciprocal_rank_fusion;
+use crate::domain::search::{SearchAnswer, SearchRequest};
+use crate::ports::chunk_store::{
+    Candidate, ChunkStore, LexicalQuery, Restriction, Snapshot, StoredChunk,
+};
+use crate::ports::reranker::{RerankError, Reranker};
+
+/// The use case of searching.
+#[derive(Clone)]
+pub struct Searcher {
+    /// What is searched.
+    pub store: Arc<dyn ChunkStore>,
+    /// What embeds the query.
+    pub model: Arc<Model>,
+    /// What scores candidates again, if anything does.
+    pub reranker: Option<Arc<dyn Reranker>>,
+    /// Whether the reranker works when a caller does not say.
+    pub rerank_by_default: bool,
+    /// Fusion, thresholds and the like.
+    pub settings: SearchSettings,
+}
+
+/// What to do while the embedding model is still being loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// Wait for it.
+    Wait,
+    /// Answer from the text alone, as far as the text can answer.
+    AnswerFromText,
+}
+
+/// A candidate on its way to becoming a hit.
+#[derive(Clone, Debug)]
+struct Scored {
+    chunk: StoredChunk,
+    score: f32,
+    matched_by: Vec<&'static str>,
+}
+
+const VECTOR: &str = "vector";
+const FULL_TEXT: &str = "fulltext";
+
+impl fmt::Debug for Searcher {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Searcher").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+impl Searcher {
+    /// Searches once.
+    ///
+    /// # Errors
+    ///
+    /// [`AppError::Invalid`] if the request breaks a limit or the index cannot
+    /// answer it yet, and the other kinds if the model or the index fail.
+    pub async fn search(
+        &self,
+        request: &SearchRequest,
+        patience: Patience,
+    ) -> Result<SearchAnswer, AppError> {
+        let checked = Checked::new(request, &self.settings)?;
+        let snapshot = self.store.snapshot().await?;
+        if checked.filters_fields() && snapshot.summary().await?.declared_fields.is_none() {
+            return Err(AppError::Invalid(
+                "this index has not recorded which frontmatter fields it holds, so filters on \
+                 fields would miss documents; let `groove index` finish, then search again"
+                    .to_owned(),
+            ));
+        }
+        if checked.limit == 0 {
+            return Ok(checked.answer(Vec::new(), Vec::new(), false));
+        }
+        let (vector, degraded) = self.embed(&checked, patience).await?;
+        let reranker = self.reranker_for(&checked);
+        let fused = self.retrieve(&*snapshot, &checked, vector.as_ref(), reranker.is_some()).await?;
+        let ranked = match reranker {
+            Some(reranker) => rerank(reranker, &checked, fused).await?,
+            None => fused,
+        };
+        let mut picked = match checked.mmr {
+            Some(balance) => {
+                let ids: Vec<ChunkId> = ranked.iter().map(|scored| scored.chunk.id).collect();
+                let vectors = snapshot.embeddings(&ids).await?;
+                diversify(ranked, vectors, checked.limit, balance)
+            }
+            None => ranked,
+        };
+        picked.truncate(checked.limit);
+        let scores: Vec<f32> = picked.iter().map(|scored| scored.score).collect();
+        let low_confidence = confidence::is_low(&scores, checked.confidence_ratio);
+        let hits = shape::hits(&*snapshot, &checked, picked, self.settings.parent).await;
+        Ok(checked.answer(hits, degraded, low_confidence))
+    }
+
+    /// Embeds the query, unless the model is not there yet and the text can
+    /// answer without it.
+    async fn embed(
+        &self,
+        checked: &Checked,
+        patience: Patience,
+    ) -> Result<(Option<Embedding>, Vec<&'static str>), AppError> {
+        let text_can_answer = !checked.query.include().is_empty();
+        let model = match self.model.if_loaded() {
+            Some(model) => model,
+            None if patience == Patience::AnswerFromText && text_can_answer => {
+                return Ok((None, vec![VECTOR]));
+            }
+            None => self.model.get().await.map_err(AppError::EmbedQuery)?,
+        };
+        let embedding = model
+            .embed_query(checked.query.positive_text())
+            .await
+            .map_err(AppError::EmbedQuery)?;
+        Ok((Some(embedding), Vec::new()))
+    }
+
+    fn reranker_for(&self, checked: &Checked) -> Option<&dyn Reranker> {
+        let wanted = checked.rerank.unwrap_or(self.rerank_by_default);
+        self.reranker.as_deref().filter(|_| wanted)
+    }
+
+    /// Asks both legs and fuses what they propose, as far as the next stage
+    /// reads it.
+    async fn retrieve(
+        &self,
+        snapshot: &dyn Snapshot,
+        checked: &Checked,
+        vector: Option<&Embedding>,
+        reranked: bool,
+    ) -> Result<Vec<Scored>, AppError> {
+        let pool = (5 * checked.limit).max(50);
+        let depth = if reranked && checked.mmr.is_none() { 5 * pool } else { pool };
+        let kept = match (checked.mmr.is_some(), reranked) {
+            (true, _) => 2 * depth,
+            (false, true) => pool,
+            (false, false) => checked.limit,
+        };
+        let restriction = Restriction {
+            filter: checked.filter.clone(),
+            excluded: checked.query.exclude().to_vec(),
+        };
+        let dense = async {
+            match vector {
+                Some(vector) => snapshot.nearest(vector, depth, &restriction).await,
+                None => Ok(Vec::new()),
+            }
+        };
+        let lexical = async {
+            let phrases = checked.query.include().to_vec();
+            if phrases.is_empty() {
+                return Ok(Vec::new());
+            }
+            let query = LexicalQuery { phrases, weights: self.settings.weights };
+            snapshot.matching(&query, depth, &restriction).await
+        };
+        let (dense, lexical) = futures::future::try_join(dense, lexical).await?;
+
+        let (dense, lexical) = (ids(&dense), ids(&lexical));
+        let mut fused = reciprocal_rank_fusion(&[&dense, &lexical], self.settings.rank_constant);
+        fused.truncate(kept);
+        let wanted: Vec<ChunkId> = fused.iter().map(|item| item.id).collect();
+        let chunks = snapshot.chunks(&wanted).await?;
+        let mut fused = fused.into_iter();
+        let scored = chunks
+            .into_iter()
+            .filter_map(|chunk| {
+                let item = fused.by_ref().find(|item| item.id == chunk.id)?;
+                let legs = [(0, VECTOR), (1, FULL_TEXT)];
+                let matched_by =
+                    legs.into_iter().filter(|(leg, _)| item.is_in(*leg)).map(|(_, leg)| leg);
+                Some(Scored { score: item.score, matched_by: matched_by.collect(), chunk })
+            })
+            .collect();
+        Ok(scored)
+    }
+}
+
+fn ids(candidates: &[Candidate]) -> Vec<ChunkId> {
+    candidates.iter().map(|candidate| candidate.chunk).collect()
+}
+
+/// Scores candidates again; equal scores keep their order.
+async fn rerank(
+    reranker: &dyn Reranker,
+    checked: &Checked,
+    mut candidates: Vec<Scored>,
+) -> Result<Vec<Scored>, AppError> {
+    let passage = |scored: &Scored| match scored.chunk.chunk.context.as_deref() {
+        Some(context) if !context.trim().is_empty() => {
+            format!("{context}\n\n{}", scored.chunk.chunk.content)
+        }
+        _ => scored.chunk.chunk.content.clone(),
+    };
+    let passages: Vec<String> = candidates.iter().map(passage).collect();
+    let scores = reranker.score(checked.query.positive_text(), &passages).await?;
+    if scores.len() != passages.len() {
+        let (asked, answered) = (passages.len(), scores.len());
+        return Err(AppError::Rerank(RerankError::WrongShape { asked, answered }));
+    }
+    for (candidate, score) in candidates.iter_mut().zip(scores) {
+        candidate.score = score;
+    }
+    candidates.sort_by(|left, right| right.score.total_cmp(&left.score));
+    Ok(candidates)
+}
+
+/// Picks candidates that do not repeat one another; those without a vector are
+/// left out.
+fn diversify(
+    candidates: Vec<Scored>,
+    vectors: Vec<Option<Embedding>>,
+    limit: usize,
+    balance: crate::domain::diversity::Balance,
+) -> Vec<Scored> {
+    let mut with_vector: Vec<(Option<Scored>, Embedding)> = candidates
+        .into_iter()
+        .zip(vectors)
+        .filter_map(|(scored, vector)| Some((Some(scored), vector?)))
+        .collect();
+    let paths: Vec<String> = with_vector
+        .iter()
+        .flat_map(|(scored, _)| scored)
+        .map(|scored| scored.chunk.document.path.to_string())
+        .collect();
+    let choices: Vec<Choice<'_>> = with_vector
+        .iter()
+        .zip(&paths)
+        .map(|((scored, embedding), path)| Choice {
+            score: scored.as_ref().map_or(0.0, |scored| scored.score),
+            embedding,
+            document: paths.iter().position(|other| other == path).unwrap_or_default(),
+        })
+        .collect();
+    let order = maximal_marginal_relevance(&choices, limit, balance);
+    order.into_iter().filter_map(|index| with_vector[index].0.take()).collect()
+}
+

@@ -1,0 +1,217 @@
+//! Results as text, and what a person sees of an index run.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is where the program speaks")]
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::Mutex;
+use std::sync::PoisonError;
+
+use grooveseek::app::index::{IndexEvent, Observer, Report};
+use grooveseek::domain::search::{Hit, SearchAnswer};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Excerpts that a hit shows in text form.
+const EXCERPTS: usize = 3;
+/// Characters of text around a match in an excerpt.
+const EXCERPT_MARGIN: usize = 40;
+
+/// Writes a result to standard output. A reader that has gone away is no
+/// failure of ours.
+pub(crate) fn result(text: &str) -> io::Result<()> {
+    let written = io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush());
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}
+
+/// Writes a line for the operator to standard error.
+pub(crate) fn notice(text: &str) {
+    eprintln!("{text}");
+}
+
+/// An answer as text, made for pasting into a prompt.
+pub(crate) fn answer_as_text(answer: &SearchAnswer) -> String {
+    let mut blocks = Vec::new();
+    for hit in &answer.hits {
+        blocks.push(hit_as_text(hit));
+    }
+    let mut text = String::new();
+    if answer.low_confidence {
+        text.push_str("low confidence: the scores are close together\n");
+    }
+    for warning in &answer.warnings {
+        text.push_str(&format!("note: {warning}\n"));
+    }
+    text.push_str(&blocks.join("---\n"));
+    if answer.hits.is_empty() {
+        text.push_str("no hits\n");
+    }
+    text
+}
+
+fn hit_as_text(hit: &Hit) -> String {
+    let mut lines = Vec::new();
+    if let Some(title) = &hit.title {
+        lines.push(title.clone());
+    }
+    lines.push(match &hit.heading {
+        Some(heading) => format!("{}#{heading}", hit.path),
+        None => hit.path.clone(),
+    });
+    lines.push(format!("score: {}", hit.score));
+    if !hit.tags.is_empty() {
+        lines.push(format!("tags: {}", hit.tags.join(", ")));
+    }
+    for span in hit.match_spans.iter().flatten().take(EXCERPTS) {
+        let text = &hit.content;
+        let start = text[..span.start].char_indices().rev().nth(EXCERPT_MARGIN - 1);
+        let start = start.map_or(0, |(index, _)| index);
+        let end = text[span.end..].char_indices().nth(EXCERPT_MARGIN);
+        let end = end.map_or(text.len(), |(index, _)| span.end + index);
+        let excerpt = text[start..end].split_whitespace().collect::<Vec<_>>().join(" ");
+        lines.push(format!("match: ...{excerpt}..."));
+    }
+    lines.push(String::new());
+    lines.push(hit.content.trim_end().to_owned());
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+/// How much of a run is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// A line for each file that changes.
+    Files,
+    /// Start, count and summary.
+    Quiet,
+    /// A bar on a terminal, a line now and then elsewhere.
+    Progress,
+}
+
+/// Shows an index run on standard error.
+pub(crate) struct Console {
+    detail: Detail,
+    what: String,
+    bar: Option<ProgressBar>,
+    told: Mutex<Option<usize>>,
+}
+
+impl Console {
+    /// Gets ready to show a run over `what`.
+    pub(crate) fn new(detail: Detail, what: String) -> Self {
+        let bar = (detail == Detail::Progress && io::stderr().is_terminal()).then(|| {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+            let style = "{elapsed_precise} [{bar:30}] {pos}/{len} ({percent}%) {msg} eta {eta}";
+            let style = ProgressStyle::with_template(style)
+                .unwrap_or_else(|_| ProgressStyle::default_bar())
+                .progress_chars("=> ");
+            bar.set_style(style);
+            bar
+        });
+        Self { detail, what, bar, told: Mutex::new(None) }
+    }
+
+    /// Writes a line without tearing the bar.
+    fn line(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| eprintln!("{text}")),
+            None => eprintln!("{text}"),
+        }
+    }
+
+    fn advanced(&self, done: usize, total: usize) {
+        if let Some(bar) = &self.bar {
+            bar.set_length(total as u64);
+            bar.set_message("");
+            bar.set_position(done as u64);
+            return;
+        }
+        if self.detail != Detail::Progress || total == 0 {
+            return;
+        }
+        let step = (total / 20).max(1);
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let due = match *told {
+            None => done == total || done >= step,
+            Some(last) => done > last && (done == total || done / step > last / step),
+        };
+        if due {
+            *told = Some(done);
+            self.line(&format!("Progress: {done}/{total} ({}%)", done * 100 / total));
+        }
+    }
+
+    fn scanning(&self, done: usize, total: usize) {
+        if let Some(bar) = &self.bar {
+            bar.set_length(total as u64);
+            bar.set_message(format!("scanning {done}/{total}"));
+        }
+    }
+
+    fn file(&self, text: &str) {
+        if self.detail == Detail::Files {
+            self.line(text);
+        }
+    }
+}
+
+impl Observer for Console {
+    fn event(&self, event: IndexEvent<'_>) {
+        match event {
+            IndexEvent::Started { force } => {
+                let how = if force { " anew" } else { "" };
+                self.line(&format!("Indexing {}{how} ...", self.what));
+            }
+            IndexEvent::Found { files, extensions } => {
+                self.line(&format!("Found {files} source files ({})", extensions.join(", ")));
+            }
+            IndexEvent::Scanning { done, total } => self.scanning(done, total),
+            IndexEvent::Advanced { done, total } => self.advanced(done, total),
+            IndexEvent::Indexed { path, chunks } => {
+                self.file(&format!("  indexed: {path} ({chunks} chunks)"));
+            }
+            IndexEvent::Renamed { from, to } => self.file(&format!("  renamed: {from} -> {to}")),
+            IndexEvent::Deleted { path } => self.file(&format!("  deleted: {path}")),
+            IndexEvent::Skipped { path, reason } => {
+                self.file(&format!("Skipping {path}: {reason}"));
+            }
+            IndexEvent::FrontmatterUnparsed { path, reason } => {
+                self.line(&format!(
+                    "warning: {path}: failed to parse YAML frontmatter: {reason}"
+                ));
+            }
+            IndexEvent::Note(text) => self.line(&format!("note: {text}")),
+            IndexEvent::Warning(text) => self.line(&format!("warning: {text}")),
+            IndexEvent::Finished(report) => {
+                if let Some(bar) = &self.bar {
+                    bar.finish_and_clear();
+                }
+                self.line(&summary(report));
+            }
+        }
+    }
+}
+
+fn summary(report: &Report) -> String {
+    let Report {
+        documents,
+        chunks,
+        updated,
+        renamed,
+        deleted,
+        skipped,
+        frontmatter_unparsed,
+        not_nameable,
+        duration,
+        ..
+    } = report;
+    let mut text = format!(
+        "Done in {}ms: {documents} docs ({updated} updated, {renamed} renamed, {deleted} deleted, \
+         {skipped} skipped, {frontmatter_unparsed} frontmatter unparsed), {chunks} chunks",
+        duration.as_millis()
+    );
+    if *not_nameable > 0 {
+        text.push_str(&format!(", {not_nameable} not indexed (names that could not be opened)"));
+    }
+    text
+}
