@@ -13,20 +13,47 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     (
         "src/domain",
         &[
-            "crate::ports", "crate::adapters", "crate::app", "std::fs", "std::net", "std::env",
-            "std::process", "SystemTime", "Instant::now", "tokio", "sqlx", "rmcp", "fastembed",
-            "serde::", "tracing", "async_trait", "rustix",
+            "crate::ports",
+            "crate::adapters",
+            "crate::app",
+            "std::fs",
+            "std::net",
+            "std::env",
+            "std::process",
+            "SystemTime",
+            "Instant::now",
+            "tokio",
+            "sqlx",
+            "rmcp",
+            "fastembed",
+            "serde::",
+            "tracing",
+            "async_trait",
+            "rustix",
         ],
     ),
     (
         "src/ports",
         &[
-            "crate::adapters", "crate::app", "std::fs", "std::net", "std::env", "tokio", "sqlx",
-            "rmcp", "fastembed", "serde", "tracing", "rustix",
+            "crate::adapters",
+            "crate::app",
+            "std::fs",
+            "std::net",
+            "std::env",
+            "tokio",
+            "sqlx",
+            "rmcp",
+            "fastembed",
+            "serde",
+            "tracing",
+            "rustix",
         ],
     ),
     ("src/adapters", &["crate::app"]),
-    ("src/app", &["sqlx", "rmcp", "fastembed", "rustix", "tokenizers", "std::fs", "std::net", "std::env"]),
+    (
+        "src/app",
+        &["sqlx", "rmcp", "fastembed", "rustix", "tokenizers", "std::fs", "std::net", "std::env"],
+    ),
     ("src/bin", &["grooveseek::ports", "grooveseek::adapters", "sqlx", "rmcp", "fastembed"]),
 ];
 
@@ -107,9 +134,10 @@ fn no_adapter_names_one_of_another_port() {
         let own = format!("crate::adapters::{port}");
         for source in sources(&format!("src/adapters/{port}")) {
             for (number, line) in code(&source) {
-                let foreign = line
-                    .match_indices("crate::adapters::")
-                    .any(|(at, _)| !line[at..].starts_with(&own) && !line[at..].starts_with("crate::adapters::json"));
+                let foreign = line.match_indices("crate::adapters::").any(|(at, _)| {
+                    !line[at..].starts_with(&own)
+                        && !line[at..].starts_with("crate::adapters::json")
+                });
                 if foreign {
                     breaches.push(format!("{}:{number}: {}", source.path, line.trim()));
                 }

@@ -3,6 +3,7 @@
 pub mod config;
 pub mod error;
 pub mod model;
+pub mod place;
 pub mod registry;
 
 pub mod index;
