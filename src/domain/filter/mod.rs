@@ -1,0 +1,14 @@
+//! Filters: which chunks a search may return.
+
+mod admission;
+mod glob;
+
+mod dates;
+mod fields;
+mod request;
+
+pub use admission::{DocumentFacets, Filter, default_min_quality};
+pub use request::{CheckedFilter, InvalidFilter};
+
+#[cfg(test)]
+mod tests;
