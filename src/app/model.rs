@@ -11,8 +11,11 @@ use crate::domain::embedding::ModelIdentity;
 use crate::ports::embedder::{EmbedError, Embedder};
 
 /// Loads the model.
-pub type Load =
-    Box<dyn Fn() -> Pin<Box<dyn Future<Output = Result<Arc<dyn Embedder>, EmbedError>> + Send>> + Send + Sync>;
+pub type Load = Box<
+    dyn Fn() -> Pin<Box<dyn Future<Output = Result<Arc<dyn Embedder>, EmbedError>> + Send>>
+        + Send
+        + Sync,
+>;
 
 /// A model that is known by its identity from the start and loaded when it is
 /// first asked to embed, or earlier.

@@ -15,19 +15,19 @@ pub struct Registry {
 
 impl Registry {
     /// Keeps those of the parsers whose format is enabled.
-    pub fn new(parsers: impl IntoIterator<Item = Arc<dyn Parser>>, formats: &EnabledFormats) -> Self {
-        let enabled = |parser: &Arc<dyn Parser>| {
-            formats.iter().any(|format| format == parser.format())
-        };
+    pub fn new(
+        parsers: impl IntoIterator<Item = Arc<dyn Parser>>,
+        formats: &EnabledFormats,
+    ) -> Self {
+        let enabled =
+            |parser: &Arc<dyn Parser>| formats.iter().any(|format| format == parser.format());
         Self { parsers: parsers.into_iter().filter(enabled).collect() }
     }
 
     /// The parser for a document, by the extension of its key.
     pub fn parser_of(&self, path: &DocumentPath) -> Option<&Arc<dyn Parser>> {
         let extension = path.extension()?;
-        self.parsers
-            .iter()
-            .find(|parser| parser.format().extension.eq_ignore_ascii_case(extension))
+        self.parsers.iter().find(|parser| parser.format().extension.eq_ignore_ascii_case(extension))
     }
 
     /// The extensions that are read, each with a leading dot.

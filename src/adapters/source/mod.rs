@@ -1,1 +1,7 @@
 //! Adapters of the source port.
+
+pub mod filesystem;
+pub mod memory;
+
+mod admission;
+mod ignore_file;

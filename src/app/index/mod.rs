@@ -72,11 +72,7 @@ impl Indexer {
     /// [`AppError`] if the run has to stop: a schema that does not load, a
     /// source or store that cannot be reached, a model that cannot be run or
     /// is not the index's. What was written before that stays.
-    pub async fn run(
-        &self,
-        force: bool,
-        observer: &Arc<dyn Observer>,
-    ) -> Result<Report, AppError> {
+    pub async fn run(&self, force: bool, observer: &Arc<dyn Observer>) -> Result<Report, AppError> {
         let started = Instant::now();
         observer.event(IndexEvent::Started { force });
         let declared = self.declared_fields().await?;
@@ -179,7 +175,10 @@ impl Indexer {
             changes.push(Change::Empty(identity));
         } else if summary.identity.is_none() {
             if summary.chunks > 0 {
-                let text = format!("the index records no model; taking it as made with {}", identity.model);
+                let text = format!(
+                    "the index records no model; taking it as made with {}",
+                    identity.model
+                );
                 observer.event(IndexEvent::Note(&text));
             }
             changes.push(Change::Identify(identity));

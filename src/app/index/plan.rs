@@ -11,9 +11,7 @@ use crate::domain::chunk::ContextMode;
 use crate::domain::document::{ContentHash, DocumentPath};
 use crate::domain::format::Class;
 use crate::ports::chunk_store::{Change, Document};
-use crate::ports::document_source::{
-    Found, LeftOutReason, Listing, Refusal, SizeCap, SourceError,
-};
+use crate::ports::document_source::{Found, LeftOutReason, Listing, Refusal, SizeCap, SourceError};
 
 /// What a run has to do.
 #[derive(Debug, Default)]
@@ -70,12 +68,8 @@ impl Indexer {
         report: &mut Report,
     ) -> Result<Plan, AppError> {
         let snapshot = self.store.snapshot().await?;
-        let mut rows: BTreeMap<DocumentPath, Arc<Document>> = snapshot
-            .documents()
-            .await?
-            .into_iter()
-            .map(|row| (row.path.clone(), row))
-            .collect();
+        let mut rows: BTreeMap<DocumentPath, Arc<Document>> =
+            snapshot.documents().await?.into_iter().map(|row| (row.path.clone(), row)).collect();
         let mode = snapshot.summary().await?.context_mode.unwrap_or_default();
         drop(snapshot);
 
@@ -109,17 +103,19 @@ impl Indexer {
                 }
                 Scan::Read { hash, size_bytes } => {
                     let unchanged = row.as_ref().is_some_and(|row| row.hash == hash);
-                    if unchanged && row.as_ref().is_some_and(|row| row.size_bytes != Some(size_bytes)) {
+                    if unchanged
+                        && row.as_ref().is_some_and(|row| row.size_bytes != Some(size_bytes))
+                    {
                         sizes.push(Change::Resize { path: path.clone(), size_bytes });
                     }
-                    let work = if !unchanged || (moved.contains(&path) && mode == ContextMode::Static)
-                    {
-                        Work::Index
-                    } else if moved.contains(&path) || redeclared {
-                        Work::Describe
-                    } else {
-                        continue;
-                    };
+                    let work =
+                        if !unchanged || (moved.contains(&path) && mode == ContextMode::Static) {
+                            Work::Index
+                        } else if moved.contains(&path) || redeclared {
+                            Work::Describe
+                        } else {
+                            continue;
+                        };
                     plan.tasks.push(Task { path, row, work });
                 }
             }
@@ -183,7 +179,9 @@ impl Indexer {
                 let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
                 workers
                     .into_iter()
-                    .map(|worker| worker.join().map_err(|_| AppError::Interrupted { what: "hashing" }))
+                    .map(|worker| {
+                        worker.join().map_err(|_| AppError::Interrupted { what: "hashing" })
+                    })
                     .collect::<Result<Vec<_>, _>>()
             })?
             .into_iter()
@@ -197,10 +195,13 @@ impl Indexer {
 
     fn scan_one(&self, path: &DocumentPath) -> Scan {
         match self.source.read(path, self.cap(path).size) {
-            Ok(content) => Scan::Read { size_bytes: content.bytes.len() as u64, hash: content.hash },
-            Err(error) => {
-                Scan::Skipped { reason: self.skip_reason(path, &error), size_bytes: measured(&error) }
+            Ok(content) => {
+                Scan::Read { size_bytes: content.bytes.len() as u64, hash: content.hash }
             }
+            Err(error) => Scan::Skipped {
+                reason: self.skip_reason(path, &error),
+                size_bytes: measured(&error),
+            },
         }
     }
 
@@ -208,11 +209,9 @@ impl Indexer {
     pub(super) fn cap(&self, path: &DocumentPath) -> Cap {
         let class = self.registry.parser_of(path).map(|parser| parser.format().class);
         let (limit, kind, key) = match class {
-            Some(Class::Binary) => (
-                self.settings.max_binary_file_size,
-                "binary",
-                "[index].max_binary_file_size",
-            ),
+            Some(Class::Binary) => {
+                (self.settings.max_binary_file_size, "binary", "[index].max_binary_file_size")
+            }
             _ => (self.settings.max_text_file_size, "text", "[index].max_text_file_size"),
         };
         Cap { size: SizeCap(limit.unwrap_or(u64::MAX)), kind, key }

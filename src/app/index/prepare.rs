@@ -61,7 +61,8 @@ impl Indexer {
         tokio::task::spawn_blocking(move || {
             for Task { path, row, work } in tasks {
                 let outcome = indexer.prepare_one(&path, &declared);
-                let held = runtime.block_on(Arc::clone(&budget).acquire_many_owned(weight(&outcome)));
+                let held =
+                    runtime.block_on(Arc::clone(&budget).acquire_many_owned(weight(&outcome)));
                 let prepared = Prepared { path, row, work, outcome, in_flight: held.ok() };
                 if sender.blocking_send(prepared).is_err() {
                     // The run has stopped.
@@ -85,11 +86,8 @@ impl Indexer {
             }
         };
         let size_bytes = Some(content.bytes.len() as u64);
-        let input = ParseInput {
-            path,
-            bytes: &content.bytes,
-            exclude_headings: &self.exclude_headings,
-        };
+        let input =
+            ParseInput { path, bytes: &content.bytes, exclude_headings: &self.exclude_headings };
         let parsed = match parser.parse(&input) {
             Ok(parsed) => parsed,
             Err(error) => return Outcome::Skipped { reason: error.to_string(), size_bytes },

@@ -83,7 +83,8 @@ impl Indexer {
         self.flush(group, mode, &mut tally).await?;
         self.sweep(gone, &mut tally).await?;
         if tally.redescribed > 0 {
-            let text = format!("re-read the metadata of {} unchanged document(s)", tally.redescribed);
+            let text =
+                format!("re-read the metadata of {} unchanged document(s)", tally.redescribed);
             observer.event(IndexEvent::Note(&text));
         }
         Ok(())
@@ -215,11 +216,7 @@ impl Indexer {
         Ok(())
     }
 
-    async fn sweep(
-        &self,
-        gone: Vec<DocumentPath>,
-        tally: &mut Tally<'_>,
-    ) -> Result<(), AppError> {
+    async fn sweep(&self, gone: Vec<DocumentPath>, tally: &mut Tally<'_>) -> Result<(), AppError> {
         if gone.is_empty() {
             return Ok(());
         }

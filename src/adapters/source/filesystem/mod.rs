@@ -1,0 +1,124 @@
+//! Documents as files below a folder.
+
+mod entry;
+mod read;
+mod walk;
+
+#[cfg(unix)]
+#[path = "folder_unix.rs"]
+mod folder;
+#[cfg(not(unix))]
+#[path = "folder_other.rs"]
+mod folder;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::adapters::source::filesystem::folder::Folder;
+use crate::adapters::source::ignore_file;
+use crate::domain::document::DocumentPath;
+use crate::domain::exclusion::ExclusionRules;
+use crate::domain::format::EnabledFormats;
+use crate::ports::document_source::{Content, DocumentSource, Listing, SizeCap, SourceError};
+
+/// Files below a folder, none of them reached through a link.
+///
+/// A file is opened once, from a handle of its folder, and every decision about
+/// it is taken from the handle that its bytes are read from. On Unix no link
+/// below the root is followed, neither as the last part of a path nor on the way
+/// there, even if it is put there while the source is at work.
+#[derive(Clone, Debug)]
+pub struct FilesystemSource {
+    root: PathBuf,
+    formats: EnabledFormats,
+    rules: ExclusionRules,
+}
+
+/// Why a path is no root of a knowledge base.
+#[derive(Debug, thiserror::Error)]
+enum UnusableRoot {
+    #[error(transparent)]
+    Unreachable(io::Error),
+    #[error("it is not a folder")]
+    NotAFolder,
+    #[error("a whole file system cannot be a knowledge base, since the index lies beside it")]
+    FileSystemRoot,
+}
+
+impl FilesystemSource {
+    /// Takes a folder as the root of a knowledge base.
+    ///
+    /// - `root`: may lead to the folder through links; below it, none is
+    ///   followed.
+    /// - `formats`: what a listing looks for; reading is not bounded by it.
+    /// - `exclude_dirs`: names of directories that a listing does not enter, in
+    ///   addition to those that it never enters.
+    ///
+    /// # Errors
+    ///
+    /// [`SourceError::Unavailable`], naming the path and the remedy, if nothing
+    /// is there, if it is not a folder, or if it is the root of a file system.
+    pub fn new<Name: AsRef<str>>(
+        root: &Path,
+        formats: EnabledFormats,
+        exclude_dirs: &[Name],
+    ) -> Result<Self, SourceError> {
+        let rules = ExclusionRules::new(exclude_dirs);
+        match usable(root) {
+            Ok(root) => Ok(Self { root, formats, rules }),
+            Err(reason) => Err(SourceError::Unavailable {
+                what: format!(
+                    "the knowledge base {}; name an existing folder with --kb-path or kb_path",
+                    root.display()
+                ),
+                source: reason.into(),
+            }),
+        }
+    }
+
+    fn open_root(&self) -> Result<Folder, SourceError> {
+        Folder::open(&self.root).map_err(|error| unavailable("", error))
+    }
+}
+
+fn usable(root: &Path) -> Result<PathBuf, UnusableRoot> {
+    let root = root.canonicalize().map_err(UnusableRoot::Unreachable)?;
+    if !root.metadata().map_err(UnusableRoot::Unreachable)?.is_dir() {
+        return Err(UnusableRoot::NotAFolder);
+    }
+    if root.parent().is_none() {
+        return Err(UnusableRoot::FileSystemRoot);
+    }
+    Ok(root)
+}
+
+impl DocumentSource for FilesystemSource {
+    fn list(&self) -> Result<Listing, SourceError> {
+        let root = self.open_root()?;
+        let place = self.root.display().to_string();
+        let (rules, notes) = ignore_file::with_ignore_file(self, self.rules.clone(), &place);
+        let (found, left_out) = walk::walk(&root, &self.formats, &rules)?;
+        Ok(Listing { found, left_out, notes })
+    }
+
+    fn read(&self, path: &DocumentPath, cap: SizeCap) -> Result<Content, SourceError> {
+        read::read(&self.open_root()?, &self.root, path, cap)
+    }
+
+    fn read_aside(&self, name: &str, cap: SizeCap) -> Result<Content, SourceError> {
+        match DocumentPath::new(name) {
+            Ok(path) if path.category().is_none() => self.read(&path, cap),
+            _ => Err(SourceError::NotFound { path: name.to_owned() }),
+        }
+    }
+}
+
+/// A failure, named by key: what is told to clients holds no path of this
+/// machine.
+fn unavailable(key: &str, error: io::Error) -> SourceError {
+    let what = match key {
+        "" => "the root of the knowledge base".to_owned(),
+        _ => key.to_owned(),
+    };
+    SourceError::Unavailable { what, source: error.into() }
+}

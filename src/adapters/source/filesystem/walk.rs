@@ -1,0 +1,152 @@
+//! From a folder to the documents below it.
+
+use std::ffi::OsStr;
+use std::io;
+
+use crate::adapters::source::admission::admits;
+use crate::adapters::source::filesystem::entry::{Entry, Facts, Kind};
+use crate::adapters::source::filesystem::folder::{Folder, is_link_on_the_way};
+use crate::adapters::source::filesystem::unavailable;
+use crate::domain::document::DocumentPath;
+use crate::domain::exclusion::ExclusionRules;
+use crate::domain::format::EnabledFormats;
+use crate::ports::document_source::{Found, LeftOut, LeftOutReason, SourceError};
+
+/// Lists the documents below a root, and what only looks like one, both sorted.
+///
+/// Folders wait in a list of their own instead of on the call stack, so that
+/// depth is bounded by memory alone, and one of them is open at a time.
+///
+/// # Errors
+///
+/// [`SourceError::Unavailable`], naming the folder, if one that exists cannot be
+/// listed: its documents would otherwise pass for deleted.
+pub(super) fn walk(
+    root: &Folder,
+    formats: &EnabledFormats,
+    rules: &ExclusionRules,
+) -> Result<(Vec<Found>, Vec<LeftOut>), SourceError> {
+    let mut walk = Walk {
+        formats,
+        rules,
+        pending: vec![String::new()],
+        found: Vec::new(),
+        left_out: Vec::new(),
+    };
+    while let Some(key) = walk.pending.pop() {
+        walk.enter(root, &key).map_err(|error| unavailable(&key, error))?;
+    }
+    walk.found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    walk.left_out.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok((walk.found, walk.left_out))
+}
+
+struct Walk<'rules> {
+    formats: &'rules EnabledFormats,
+    rules: &'rules ExclusionRules,
+    /// Keys of folders that are still to be listed.
+    pending: Vec<String>,
+    found: Vec<Found>,
+    left_out: Vec<LeftOut>,
+}
+
+impl Walk<'_> {
+    /// Lists one folder.
+    fn enter(&mut self, root: &Folder, key: &str) -> io::Result<()> {
+        let folder = match root.below(key) {
+            Ok(folder) => folder,
+            Err(error) if !key.is_empty() && is_gone(&error) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::InvalidFilename => {
+                // The whole path is longer than the system takes.
+                self.leave_out(key.to_owned(), LeftOutReason::NotNameable);
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        for entry in folder.entries()? {
+            match entry {
+                Ok(entry) => self.look_at(&folder, key, &entry)?,
+                Err(error) if !key.is_empty() && is_gone(&error) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn look_at(&mut self, folder: &Folder, parent: &str, entry: &Entry) -> io::Result<()> {
+        let kind = match entry.kind {
+            Some(kind) => kind,
+            None => match folder.facts(&entry.name) {
+                Ok(facts) => facts.kind,
+                Err(error) if is_gone(&error) => return Ok(()),
+                Err(error) => return Err(error),
+            },
+        };
+        match kind {
+            Kind::Folder => self.look_at_folder(parent, &entry.name),
+            Kind::File => self.look_at_file(folder, parent, &entry.name),
+            Kind::Link | Kind::Other => {}
+        }
+        Ok(())
+    }
+
+    fn look_at_folder(&mut self, parent: &str, name: &OsStr) {
+        let key = join(parent, &name.to_string_lossy());
+        if self.rules.excludes_dir(&key) {
+            return;
+        }
+        match document_path(name, &key) {
+            Some(_) => self.pending.push(key),
+            None => self.leave_out(key, LeftOutReason::NotNameable),
+        }
+    }
+
+    /// Asks for links last, so that nothing is looked at in vain.
+    fn look_at_file(&mut self, folder: &Folder, parent: &str, name: &OsStr) {
+        let shown = name.to_string_lossy();
+        if !admits(self.formats, &shown) {
+            return;
+        }
+        let key = join(parent, &shown);
+        if self.rules.excludes_file(&key) {
+            return;
+        }
+        let Some(path) = document_path(name, &key) else {
+            self.leave_out(key, LeftOutReason::NotNameable);
+            return;
+        };
+        match folder.facts(name) {
+            Ok(Facts { kind: Kind::File, has_other_names: true, .. }) => {
+                self.leave_out(key, LeftOutReason::MultipleLinks);
+            }
+            Ok(Facts { kind: Kind::File, size_bytes, .. }) => {
+                self.found.push(Found { path, size_bytes });
+            }
+            // It has become something else since the folder was listed.
+            Ok(_) => {}
+            Err(error) if is_gone(&error) => {}
+            // It is there, so whoever reads it shall say what is wrong.
+            Err(_) => self.found.push(Found { path, size_bytes: 0 }),
+        }
+    }
+
+    fn leave_out(&mut self, name: String, reason: LeftOutReason) {
+        self.left_out.push(LeftOut { name, reason });
+    }
+}
+
+/// Tells whether an error says that what was listed before is not there any
+/// more, or that something else is in its place.
+fn is_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || is_link_on_the_way(error)
+}
+
+fn join(parent: &str, name: &str) -> String {
+    if parent.is_empty() { name.to_owned() } else { format!("{parent}/{name}") }
+}
+
+/// The key of an entry, if it is nameable.
+fn document_path(name: &OsStr, key: &str) -> Option<DocumentPath> {
+    let _utf_8 = name.to_str()?;
+    DocumentPath::new(key).ok()
+}

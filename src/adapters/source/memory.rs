@@ -1,0 +1,230 @@
+//! Documents held in memory.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use sha2::{Digest as _, Sha256};
+
+use crate::adapters::source::admission::admits;
+use crate::adapters::source::ignore_file;
+use crate::domain::document::{ContentHash, DocumentPath};
+use crate::domain::exclusion::{DEFAULT_EXCLUDE_DIRS, ExclusionRules};
+use crate::domain::format::EnabledFormats;
+use crate::ports::document_source::{
+    Content, DocumentSource, Found, LeftOut, LeftOutReason, Listing, Refusal, SizeCap, SourceError,
+};
+
+/// Documents that live as long as the process.
+///
+/// It follows every rule that files follow: formats, exclusion, the ignore file,
+/// size caps. What only a disk has, such as a second name or a failure, can be
+/// put in by hand. Documents may be put in and taken out while others read.
+///
+/// ```
+/// use grooveseek::adapters::source::memory::MemorySource;
+/// use grooveseek::ports::document_source::DocumentSource as _;
+///
+/// let source = MemorySource::default();
+/// source.put("notes/a.md", "# A");
+/// source.put("node_modules/b.md", "# B");
+///
+/// let listing = source.list().unwrap();
+/// assert_eq!(listing.found.len(), 1);
+/// assert_eq!(listing.found[0].path.as_str(), "notes/a.md");
+/// ```
+#[derive(Debug)]
+pub struct MemorySource {
+    formats: EnabledFormats,
+    rules: ExclusionRules,
+    files: RwLock<BTreeMap<String, File>>,
+}
+
+#[derive(Clone, Debug)]
+enum File {
+    Bytes(Vec<u8>),
+    Refused(Refusal),
+    Failing,
+}
+
+impl MemorySource {
+    /// Makes a source without documents.
+    ///
+    /// - `formats`: what a listing looks for.
+    /// - `exclude_dirs`: names of directories whose documents are not listed, in
+    ///   addition to those that never are.
+    pub fn new<Name: AsRef<str>>(formats: EnabledFormats, exclude_dirs: &[Name]) -> Self {
+        let rules = ExclusionRules::new(exclude_dirs);
+        Self { formats, rules, files: RwLock::default() }
+    }
+
+    /// Puts a file in, in place of one that has the same key.
+    pub fn put(&self, key: impl Into<String>, bytes: impl Into<Vec<u8>>) {
+        self.write().insert(key.into(), File::Bytes(bytes.into()));
+    }
+
+    /// Takes a file out, and tells whether it was there.
+    pub fn remove(&self, key: &str) -> bool {
+        self.write().remove(key).is_some()
+    }
+
+    /// Puts something in that is there and must not be read.
+    ///
+    /// A listing treats it as it would a file that deserves the refusal: one with
+    /// a second name is left out, a link is not even mentioned.
+    pub fn put_refused(&self, key: impl Into<String>, reason: Refusal) {
+        self.write().insert(key.into(), File::Refused(reason));
+    }
+
+    /// Puts a file in that is listed, but cannot be read.
+    pub fn put_failing(&self, key: impl Into<String>) {
+        self.write().insert(key.into(), File::Failing);
+    }
+
+    fn files(&self) -> RwLockReadGuard<'_, BTreeMap<String, File>> {
+        // A map is whole after any of the calls above, so a panic elsewhere leaves nothing half done.
+        self.files.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<String, File>> {
+        self.files.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn file(&self, key: &str, cap: SizeCap) -> Result<Content, SourceError> {
+        let refused = |reason| Err(SourceError::Refused { path: key.to_owned(), reason });
+        let files = self.files();
+        match files.get(key) {
+            Some(File::Bytes(bytes)) if bytes.len() as u64 > cap.0 => {
+                let size_bytes = bytes.len() as u64;
+                refused(Refusal::TooLarge { size_bytes, cap_bytes: cap.0 })
+            }
+            Some(File::Bytes(bytes)) => Ok(Content {
+                bytes: bytes.clone(),
+                hash: ContentHash::from_sha256(Sha256::digest(bytes).into()),
+            }),
+            Some(File::Refused(reason)) => refused(*reason),
+            Some(File::Failing) => Err(SourceError::Unavailable {
+                what: key.to_owned(),
+                source: io::Error::other("reading it fails").into(),
+            }),
+            None if is_folder(&files, key) => refused(Refusal::NotRegular),
+            None => Err(SourceError::NotFound { path: key.to_owned() }),
+        }
+    }
+}
+
+impl Default for MemorySource {
+    /// Markdown, and the directories that are excluded by default.
+    fn default() -> Self {
+        Self::new(EnabledFormats::default(), &DEFAULT_EXCLUDE_DIRS)
+    }
+}
+
+impl DocumentSource for MemorySource {
+    fn list(&self) -> Result<Listing, SourceError> {
+        let (rules, notes) = ignore_file::with_ignore_file(self, self.rules.clone(), "memory");
+        let mut found = Vec::new();
+        let mut left_out = BTreeMap::new();
+        let mut pruned = BTreeSet::new();
+        for (key, file) in self.files().iter() {
+            match folders(key).find(|folder| rules.excludes_dir(folder) || !is_nameable(folder)) {
+                Some(folder) if rules.excludes_dir(folder) => continue,
+                Some(folder) => {
+                    pruned.insert(folder.to_owned());
+                    continue;
+                }
+                None => {}
+            }
+            let name = key.rsplit('/').next().unwrap_or(key);
+            if !admits(&self.formats, name) || rules.excludes_file(key) {
+                continue;
+            }
+            let size_bytes = match file {
+                File::Refused(Refusal::SymbolicLink | Refusal::NotRegular | Refusal::Outside) => {
+                    continue;
+                }
+                File::Bytes(bytes) => bytes.len() as u64,
+                File::Refused(Refusal::TooLarge { size_bytes, .. }) => *size_bytes,
+                File::Refused(Refusal::MultipleLinks) | File::Failing => 0,
+            };
+            match DocumentPath::new(key.as_str()) {
+                Err(_) => {
+                    left_out.insert(key.clone(), LeftOutReason::NotNameable);
+                }
+                Ok(_) if matches!(file, File::Refused(Refusal::MultipleLinks)) => {
+                    left_out.insert(key.clone(), LeftOutReason::MultipleLinks);
+                }
+                Ok(path) => found.push(Found { path, size_bytes }),
+            }
+        }
+        left_out.extend(pruned.into_iter().map(|folder| (folder, LeftOutReason::NotNameable)));
+        let left_out =
+            left_out.into_iter().map(|(name, reason)| LeftOut { name, reason }).collect();
+        Ok(Listing { found, left_out, notes })
+    }
+
+    fn read(&self, path: &DocumentPath, cap: SizeCap) -> Result<Content, SourceError> {
+        self.file(path.as_str(), cap)
+    }
+
+    fn read_aside(&self, name: &str, cap: SizeCap) -> Result<Content, SourceError> {
+        match DocumentPath::new(name) {
+            Ok(path) if path.category().is_none() => self.read(&path, cap),
+            _ => Err(SourceError::NotFound { path: name.to_owned() }),
+        }
+    }
+}
+
+/// The folders above a file, from the root downwards.
+fn folders(key: &str) -> impl Iterator<Item = &str> {
+    key.match_indices('/').map(|(end, _)| &key[..end])
+}
+
+fn is_nameable(key: &str) -> bool {
+    DocumentPath::new(key).is_ok()
+}
+
+fn is_folder(files: &BTreeMap<String, File>, key: &str) -> bool {
+    let inside = format!("{key}/");
+    files.range(inside.clone()..).next().is_some_and(|(other, _)| other.starts_with(&inside))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // IDX-22
+    #[test]
+    fn a_name_that_is_no_key_is_left_out_once_a_file_or_a_folder() {
+        let source = MemorySource::default();
+        for key in ["a\0.md", "b\0/c.md", "b\0/d/e.md", "f.md", "g\0.txt", "target/h\0.md"] {
+            source.put(key, "text");
+        }
+        let listing = source.list().unwrap();
+        let left_out: Vec<&str> =
+            listing.left_out.iter().map(|left_out| left_out.name.as_str()).collect();
+        assert_eq!(left_out, ["a\0.md", "b\0"]);
+        assert!(listing.left_out.iter().all(|one| one.reason == LeftOutReason::NotNameable));
+        assert_eq!(listing.found.len(), 1);
+    }
+
+    // IDX-42
+    #[test]
+    fn a_failure_is_not_a_refusal() {
+        let source = MemorySource::default();
+        source.put_failing("a.md");
+        assert_eq!(source.list().unwrap().found.len(), 1);
+        let error = source.read(&DocumentPath::new("a.md").unwrap(), SizeCap(1)).unwrap_err();
+        assert!(matches!(error, SourceError::Unavailable { .. }));
+    }
+
+    #[test]
+    fn what_is_too_large_is_listed_and_refused() {
+        let source = MemorySource::default();
+        let reason = Refusal::TooLarge { size_bytes: 9, cap_bytes: 3 };
+        source.put_refused("a.md", reason);
+        assert_eq!(source.list().unwrap().found[0].size_bytes, 9);
+        let error = source.read(&DocumentPath::new("a.md").unwrap(), SizeCap(99)).unwrap_err();
+        assert!(matches!(error, SourceError::Refused { reason: found, .. } if found == reason));
+    }
+}
