@@ -1,1 +1,7 @@
-//! To be filled.
+//! Chunking: from the text of a document to its chunks.
+
+pub mod context;
+pub mod headings;
+
+mod blocks;
+mod html;
