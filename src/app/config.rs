@@ -1,6 +1,9 @@
 //! Configuration as checked values.
 
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::domain::chunk::ContextMode;
 use crate::domain::format::EnabledFormats;
@@ -13,14 +16,19 @@ use crate::ports::chunk_store::ColumnWeights;
 pub struct Config {
     /// The root of the knowledge base.
     pub kb_path: Option<PathBuf>,
-    /// The local embedding model: a name of the catalogue.
+    /// The local embedding model: a name of the catalogue. Not used while
+    /// there is an [`endpoint`](Self::endpoint).
     pub model: String,
+    /// Where embeddings come from instead of a local model.
+    pub endpoint: Option<EndpointSettings>,
     /// The cross-encoder that scores candidates again, unless it is `none`.
     pub reranker: String,
     /// Whether a configured reranker works when a caller does not say.
     pub rerank_by_default: bool,
     /// Where downloaded models are kept, if the file names a place.
     pub model_cache: Option<PathBuf>,
+    /// Where grammar plugins are kept, if the file names a place.
+    pub grammar_dir: Option<PathBuf>,
     /// Substrings of headings whose sections are not indexed.
     pub exclude_headings: Vec<String>,
     /// Names of folders that are not entered.
@@ -31,6 +39,136 @@ pub struct Config {
     pub index: IndexSettings,
     /// How searching works.
     pub search: SearchSettings,
+    /// Paths below the root, in the order in which they are tried, that may
+    /// hold `{target}`.
+    pub path_templates: Vec<String>,
+    /// Following changes on disk.
+    pub watch: WatchSettings,
+    /// How the service is reached.
+    pub transport: TransportSettings,
+    /// Scoring the service on a judged set.
+    pub evaluation: EvaluationSettings,
+}
+
+impl Config {
+    /// Takes embeddings from this local model, whatever was configured.
+    pub fn use_local_model(&mut self, name: &str) {
+        name.clone_into(&mut self.model);
+        self.endpoint = None;
+    }
+}
+
+/// An OpenAI-compatible endpoint that embeds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndpointSettings {
+    /// The URL of the embeddings call: `http` or `https`, no user-info part.
+    pub url: String,
+    /// The model name that is sent for documents, trimmed.
+    pub document_model: String,
+    /// The model name that is sent for queries, trimmed.
+    pub query_model: String,
+    /// How many numbers each vector has, 1 to 8192.
+    pub dimension: usize,
+    /// Whether a request names the dimension.
+    pub request_dimensions: bool,
+    /// The bearer token.
+    pub api_key: Option<ApiKey>,
+    /// Bounds one attempt, its body included; at least one second.
+    pub timeout: Duration,
+    /// The most characters of a text that are sent, at least 1.
+    pub max_input_chars: usize,
+    /// How often a failed request is sent again, 0 to 10.
+    pub max_retries: u32,
+}
+
+/// A bearer token, which no output shows.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ApiKey(String);
+
+impl ApiKey {
+    /// Takes a token; one that is blank is none.
+    pub fn new(token: &str) -> Option<Self> {
+        let token = token.trim();
+        (!token.is_empty()).then(|| Self(token.to_owned()))
+    }
+
+    /// The token itself, for the request alone.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("ApiKey(not shown)")
+    }
+}
+
+/// Following changes on disk, under `serve` only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WatchSettings {
+    /// Whether changes are followed.
+    pub enabled: bool,
+    /// How long to wait for more changes before acting.
+    pub debounce: Duration,
+}
+
+/// How the service is reached.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TransportSettings {
+    /// What `serve` speaks when no flag says.
+    pub kind: TransportKind,
+    /// The HTTP transport.
+    pub http: HttpSettings,
+}
+
+/// What `serve` speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TransportKind {
+    /// MCP over standard input and output.
+    #[default]
+    Stdio,
+    /// MCP over HTTP.
+    Http,
+}
+
+/// The HTTP transport.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpSettings {
+    /// Where to listen, if the file says so; see [`address`](Self::address).
+    pub bind: Option<SocketAddr>,
+    /// The hosts that a request may name, in place of the default.
+    pub allowed_hosts: Option<Vec<String>>,
+    /// The origins that a request may name, in place of the default. Checked
+    /// only where the transport is used.
+    pub allowed_origins: Option<Vec<String>>,
+    /// Whether the health route answers any host.
+    pub healthz_public: bool,
+    /// The most sessions at a time; none if unlimited.
+    pub max_sessions: Option<usize>,
+    /// Whether to take the socket that systemd passes.
+    pub systemd_socket: bool,
+}
+
+impl HttpSettings {
+    /// Where to listen: what the file says, else [`DEFAULT_BIND`].
+    pub fn address(&self) -> SocketAddr {
+        self.bind.unwrap_or(DEFAULT_BIND)
+    }
+}
+
+/// Scoring the service on a judged set.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EvaluationSettings {
+    /// The judged set, unless it is the one in the root.
+    pub golden: Option<PathBuf>,
+    /// How many runs are kept; 0 keeps none.
+    pub history_size: usize,
+    /// The cut-offs, ascending, each once, from 1 to 1000, at least one.
+    pub k_values: Vec<usize>,
+    /// How much a metric may fall before it counts as a regression; finite, at
+    /// least 0.
+    pub regression_threshold: f64,
 }
 
 /// How indexing works.
@@ -46,12 +184,16 @@ pub struct IndexSettings {
     pub max_decompressed_size: Option<u64>,
     /// Whether contexts are to be part of what is embedded.
     pub context_mode: ContextMode,
+    /// The most characters, white space left out, of a chunk of source code;
+    /// at least 30.
+    pub max_chunk_chars: usize,
 }
 
 /// How searching works.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SearchSettings {
-    /// The least quality of a chunk that is shown, from 0 to 1.
+    /// The least quality of a chunk that is shown, from 0 to 1; 0 while the
+    /// quality filter is off.
     pub min_quality: f32,
     /// See [`low_confidence`](crate::domain::confidence); 0 switches it off.
     pub min_confidence_ratio: f64,
@@ -94,6 +236,13 @@ pub const DEFAULT_SIZE_CAP: u64 = 50 * 1024 * 1024;
 pub const DEFAULT_EXCLUDE_DIRS: [&str; 6] =
     [".obsidian", ".git", "node_modules", "target", ".vscode", ".idea"];
 
+/// Where the HTTP transport listens unless it is told otherwise.
+pub const DEFAULT_BIND: SocketAddr =
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3100);
+
+/// The largest cut-off of an evaluation; a larger one is lowered to it.
+pub const MAX_EVALUATION_CUTOFF: usize = 1000;
+
 /// The default embedding model.
 pub const DEFAULT_MODEL: &str = "bge-small-en-v1.5";
 
@@ -102,14 +251,50 @@ impl Default for Config {
         Self {
             kb_path: None,
             model: DEFAULT_MODEL.to_owned(),
+            endpoint: None,
             reranker: "none".to_owned(),
             rerank_by_default: true,
             model_cache: None,
+            grammar_dir: None,
             exclude_headings: Vec::new(),
             exclude_dirs: DEFAULT_EXCLUDE_DIRS.map(str::to_owned).to_vec(),
             formats: EnabledFormats::default(),
             index: IndexSettings::default(),
             search: SearchSettings::default(),
+            path_templates: Vec::new(),
+            watch: WatchSettings::default(),
+            transport: TransportSettings::default(),
+            evaluation: EvaluationSettings::default(),
+        }
+    }
+}
+
+impl Default for WatchSettings {
+    fn default() -> Self {
+        Self { enabled: true, debounce: Duration::from_millis(500) }
+    }
+}
+
+impl Default for HttpSettings {
+    fn default() -> Self {
+        Self {
+            bind: None,
+            allowed_hosts: None,
+            allowed_origins: None,
+            healthz_public: true,
+            max_sessions: Some(256),
+            systemd_socket: false,
+        }
+    }
+}
+
+impl Default for EvaluationSettings {
+    fn default() -> Self {
+        Self {
+            golden: None,
+            history_size: 10,
+            k_values: vec![1, 5, 10],
+            regression_threshold: 0.05,
         }
     }
 }
@@ -122,6 +307,7 @@ impl Default for IndexSettings {
             max_binary_file_size: Some(DEFAULT_SIZE_CAP),
             max_decompressed_size: Some(DEFAULT_SIZE_CAP),
             context_mode: ContextMode::Off,
+            max_chunk_chars: 3500,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Use cases, written against the ports.
 
 pub mod config;
+pub mod config_file;
 pub mod error;
 pub mod model;
 pub mod place;

@@ -20,4 +20,7 @@ pub mod spans;
 
 pub mod evaluation;
 pub mod exclusion;
+pub mod schema;
 pub mod topics;
+
+pub mod loopback;

@@ -1,0 +1,180 @@
+//! The keys of `groove.toml` and the shape of each value.
+
+/// The shape of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A string.
+    Text,
+    /// `true` or `false`.
+    Flag,
+    /// A whole number.
+    Integer,
+    /// A number, whole or not.
+    Number,
+    /// A list of strings.
+    Texts,
+    /// A list of whole numbers.
+    Integers,
+    /// A whole number, or a string with a unit.
+    Size,
+}
+
+impl Kind {
+    /// The shape in words.
+    pub(super) fn describe(self) -> &'static str {
+        match self {
+            Self::Text => "a string",
+            Self::Flag => "true or false",
+            Self::Integer => "a whole number",
+            Self::Number => "a number",
+            Self::Texts => "a list of strings",
+            Self::Integers => "a list of whole numbers",
+            Self::Size => "a number of bytes, a string such as \"80 MiB\", or \"unlimited\"",
+        }
+    }
+}
+
+/// Every key with its sections in front, and its shape.
+pub(super) const KEYS: &[(&str, Kind)] = &[
+    ("kb_path", Kind::Text),
+    ("model", Kind::Text),
+    ("reranker", Kind::Text),
+    ("rerank_by_default", Kind::Flag),
+    ("fastembed_cache_dir", Kind::Text),
+    ("grammar_dir", Kind::Text),
+    ("exclude_headings", Kind::Texts),
+    ("exclude_dirs", Kind::Texts),
+    ("embedding.provider", Kind::Text),
+    ("embedding.model", Kind::Text),
+    ("embedding.query_model", Kind::Text),
+    ("embedding.document_model", Kind::Text),
+    ("embedding.endpoint", Kind::Text),
+    ("embedding.dimension", Kind::Integer),
+    ("embedding.request_dimensions", Kind::Flag),
+    ("embedding.api_key", Kind::Text),
+    ("embedding.timeout_seconds", Kind::Integer),
+    ("embedding.max_input_chars", Kind::Integer),
+    ("embedding.max_retries", Kind::Integer),
+    ("parsers.enabled", Kind::Texts),
+    ("parsers.code.max_chunk_chars", Kind::Integer),
+    ("index.fail_on_frontmatter_error", Kind::Flag),
+    ("index.max_binary_file_size", Kind::Size),
+    ("index.max_text_file_size", Kind::Size),
+    ("index.max_decompressed_size", Kind::Size),
+    ("quality_filter.enabled", Kind::Flag),
+    ("quality_filter.threshold", Kind::Number),
+    ("search.min_confidence_ratio", Kind::Number),
+    ("search.mmr.enabled", Kind::Flag),
+    ("search.mmr.lambda", Kind::Number),
+    ("search.mmr.same_doc_penalty", Kind::Number),
+    ("search.fusion.rrf_k", Kind::Number),
+    ("search.fusion.bm25_heading_weight", Kind::Number),
+    ("search.fusion.bm25_context_weight", Kind::Number),
+    ("search.fusion.bm25_content_weight", Kind::Number),
+    ("search.parent_retriever.enabled", Kind::Flag),
+    ("search.parent_retriever.whole_doc_threshold_tokens", Kind::Integer),
+    ("search.parent_retriever.max_expanded_tokens", Kind::Integer),
+    ("contextual.enabled", Kind::Flag),
+    ("best_practice.path_templates", Kind::Texts),
+    ("watch.enabled", Kind::Flag),
+    ("watch.debounce_ms", Kind::Integer),
+    ("transport.kind", Kind::Text),
+    ("transport.http.bind", Kind::Text),
+    ("transport.http.allowed_hosts", Kind::Texts),
+    ("transport.http.allowed_origins", Kind::Texts),
+    ("transport.http.healthz_public", Kind::Flag),
+    ("transport.http.max_sessions", Kind::Integer),
+    ("transport.http.systemd_socket", Kind::Flag),
+    ("eval.golden", Kind::Text),
+    ("eval.history_size", Kind::Integer),
+    ("eval.k_values", Kind::Integers),
+    ("eval.regression_threshold", Kind::Number),
+];
+
+/// What a name means in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// A key with a value of this shape.
+    Key(Kind),
+    /// A section.
+    Section,
+    /// Nothing.
+    Unknown,
+}
+
+/// Tells what a dotted name means.
+pub(super) fn meaning(name: &str) -> Meaning {
+    if let Some((_, kind)) = KEYS.iter().find(|(key, _)| *key == name) {
+        return Meaning::Key(*kind);
+    }
+    if KEYS.iter().any(|(key, _)| is_below(key, name)) {
+        return Meaning::Section;
+    }
+    Meaning::Unknown
+}
+
+/// Tells whether a key stands in a section or in one below it.
+pub(super) fn is_below(key: &str, section: &str) -> bool {
+    key.strip_prefix(section).is_some_and(|rest| rest.starts_with('.'))
+}
+
+/// A key as the documentation writes it: `[search.mmr].lambda`.
+pub(super) fn shown(name: &str) -> String {
+    match name.rsplit_once('.') {
+        Some((section, key)) => format!("[{section}].{key}"),
+        None => name.to_owned(),
+    }
+}
+
+/// Finds what an unknown name was probably meant to be: the known name at the
+/// same place that differs least, as long as it differs little; otherwise the
+/// key of the same name in another section.
+///
+/// - Returns the name as the documentation writes it.
+pub(super) fn nearest(name: &str) -> Option<String> {
+    let (parent, last) = name.rsplit_once('.').map_or(("", name), |(parent, last)| (parent, last));
+    let siblings = KEYS.iter().filter_map(|(key, _)| {
+        let below = if parent.is_empty() { key } else { key.strip_prefix(parent)?.strip_prefix('.')? };
+        let (own, is_section) = below.split_once('.').map_or((below, false), |(own, _)| (own, true));
+        Some((own, is_section))
+    });
+    let allowed = (last.chars().count() / 3).max(2);
+    let best = siblings
+        .map(|(own, is_section)| (strsim::damerau_levenshtein(last, own), own, is_section))
+        .min()
+        .filter(|(distance, ..)| *distance <= allowed);
+    if let Some((_, own, is_section)) = best {
+        let full = if parent.is_empty() { own.to_owned() } else { format!("{parent}.{own}") };
+        return Some(if is_section { format!("[{full}]") } else { shown(&full) });
+    }
+    KEYS.iter()
+        .find(|(key, _)| key.rsplit_once('.').is_some_and(|(_, own)| own == last))
+        .map(|(key, _)| shown(key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_key_is_also_a_section() {
+        for (key, _) in KEYS {
+            assert!(!KEYS.iter().any(|(other, _)| is_below(other, key)), "{key}");
+        }
+    }
+
+    // CFG-02
+    #[test]
+    fn an_unknown_name_is_answered_with_the_known_one_that_is_closest() {
+        for (unknown, known) in [
+            ("modle", "model"),
+            ("serach", "[search]"),
+            ("search.mmr.lamda", "[search.mmr].lambda"),
+            ("search.fusoin", "[search.fusion]"),
+            ("rrf_k", "[search.fusion].rrf_k"),
+        ] {
+            assert_eq!(nearest(unknown).as_deref(), Some(known), "{unknown}");
+        }
+        assert_eq!(nearest("colour_of_the_sky"), None);
+    }
+}
