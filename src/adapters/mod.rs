@@ -12,4 +12,6 @@ pub mod embedder;
 pub mod reranker;
 
 pub mod store;
+
+pub mod json;
 pub mod transport;

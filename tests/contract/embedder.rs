@@ -1,1 +1,139 @@
 //! The contract of the embedder port.
+
+use grooveseek::adapters::embedder::hashing::HashingEmbedder;
+use grooveseek::domain::embedding::Embedding;
+use grooveseek::ports::embedder::Embedder;
+
+macro_rules! embedder_contract {
+    ($($adapter:tt)+) => {
+        contract! { $($adapter)+;
+            names_itself,
+            an_embedding_has_length_one_and_the_dimension_of_the_identity,
+            n_texts_give_n_embeddings_in_order,
+            no_text_gives_no_embedding,
+            a_text_is_embedded_alike_whatever_it_comes_with,
+            any_text_can_be_embedded,
+            a_query_is_closest_to_the_document_with_its_words,
+        }
+    };
+}
+
+embedder_contract! { hashing = super::hashing_in_384_dimensions }
+
+type Make = fn() -> Box<dyn Embedder>;
+
+fn hashing_in_384_dimensions() -> Box<dyn Embedder> {
+    Box::new(HashingEmbedder::new(384))
+}
+
+/// Texts as knowledge bases hold them, of unlike length, script and subject.
+const TEXTS: [&str; 5] = [
+    "Tokio spawns a task on the runtime and returns a handle to join it.",
+    "Apple pie: peel the apples, roll out the dough, bake for forty minutes.",
+    "再ランキングの評価手法について説明します。",
+    "ok",
+    "The quarterly report lists revenue, costs and the number of new customers. It closes with an \
+     outlook on the coming year, in which the company expects to open two more branches.",
+];
+
+fn owned(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|&text| text.to_owned()).collect()
+}
+
+fn documents(embedder: &dyn Embedder, texts: &[&str]) -> Vec<Embedding> {
+    let texts = owned(texts);
+    super::run(async { embedder.embed_documents(&texts).await.unwrap() })
+}
+
+fn query(embedder: &dyn Embedder, text: &str) -> Embedding {
+    super::run(async { embedder.embed_query(text).await.unwrap() })
+}
+
+fn assert_unit(embedding: &Embedding, dimension: usize, text: &str) {
+    assert_eq!(embedding.dimension(), dimension);
+    let length = embedding.as_slice().iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt();
+    assert!((length - 1.0).abs() < 1e-5, "length {length} for {:.40}", text);
+}
+
+fn assert_same(left: &Embedding, right: &Embedding, text: &str) {
+    assert_eq!(left.dimension(), right.dimension());
+    let cosine = left.cosine(right);
+    assert!(cosine > 0.9999, "cosine {cosine} for {:.40}", text);
+}
+
+fn names_itself(make: Make) {
+    let embedder = make();
+    assert!(!embedder.identity().model.is_empty());
+    assert!(embedder.identity().dimension > 0);
+    assert!(!embedder.engine().name.is_empty());
+    assert!(!embedder.engine().precision.is_empty());
+}
+
+fn an_embedding_has_length_one_and_the_dimension_of_the_identity(make: Make) {
+    let embedder = make();
+    let dimension = embedder.identity().dimension;
+    for (embedding, text) in documents(&*embedder, &TEXTS).iter().zip(TEXTS) {
+        assert_unit(embedding, dimension, text);
+        assert_unit(&query(&*embedder, text), dimension, text);
+    }
+}
+
+fn n_texts_give_n_embeddings_in_order(make: Make) {
+    let embedder = make();
+    let forwards = documents(&*embedder, &TEXTS);
+    let mut reversed = TEXTS;
+    reversed.reverse();
+    let backwards = documents(&*embedder, &reversed);
+    assert_eq!(forwards.len(), TEXTS.len());
+    assert_eq!(backwards.len(), TEXTS.len());
+    for (index, text) in TEXTS.iter().enumerate() {
+        assert_same(&forwards[index], &backwards[TEXTS.len() - 1 - index], text);
+        for (other, unlike) in forwards.iter().enumerate().filter(|&(other, _)| other != index) {
+            assert!(forwards[index].cosine(unlike) < 0.999, "texts {index} and {other}");
+        }
+    }
+}
+
+fn no_text_gives_no_embedding(make: Make) {
+    assert_eq!(documents(&*make(), &[]), []);
+}
+
+fn a_text_is_embedded_alike_whatever_it_comes_with(make: Make) {
+    let embedder = make();
+    let together = documents(&*embedder, &TEXTS);
+    for (embedding, text) in together.iter().zip(TEXTS) {
+        assert_same(embedding, &documents(&*embedder, &[text])[0], text);
+    }
+    for twin in &documents(&*embedder, &[TEXTS[0]; 3]) {
+        assert_same(twin, &together[0], TEXTS[0]);
+    }
+}
+
+fn any_text_can_be_embedded(make: Make) {
+    let embedder = make();
+    let dimension = embedder.identity().dimension;
+    let long = "word ".repeat(20_000);
+    let unbroken = "x".repeat(50_000);
+    let texts =
+        ["", " \n\t", "\0", "?!", "🦀🦀", "\u{202E}e\u{301}\u{FEFF}", "日本", &long, &unbroken];
+    for (embedding, text) in documents(&*embedder, &texts).iter().zip(texts) {
+        assert_unit(embedding, dimension, text);
+        assert_unit(&query(&*embedder, text), dimension, text);
+    }
+}
+
+fn a_query_is_closest_to_the_document_with_its_words(make: Make) {
+    let embedder = make();
+    let documents = documents(&*embedder, &TEXTS);
+    for (index, text) in
+        [(0, "join a tokio task"), (1, "bake an apple pie"), (4, "report of revenue and costs")]
+    {
+        let query = query(&*embedder, text);
+        let nearest = documents
+            .iter()
+            .enumerate()
+            .max_by(|left, right| query.cosine(left.1).total_cmp(&query.cosine(right.1)))
+            .map(|(index, _)| index);
+        assert_eq!(nearest, Some(index), "{text}");
+    }
+}

@@ -1,1 +1,3 @@
 //! Adapters of the embedder port.
+
+pub mod hashing;

@@ -1,1 +1,3 @@
 //! Adapters of the reranker port.
+
+pub mod overlap;

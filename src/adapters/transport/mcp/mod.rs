@@ -1,0 +1,16 @@
+//! MCP: what the service says and understands, whatever carries it.
+
+pub(super) mod server;
+
+mod tools;
+
+mod protocol;
+
+mod arguments;
+
+mod progress;
+
+pub(super) mod lines;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,1 @@
+//! MCP as a client sees it.

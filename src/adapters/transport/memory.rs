@@ -1,0 +1,178 @@
+//! A transport without a wire: a queue of requests, and a queue for each answer.
+//!
+//! It lets a test harness, or a program that embeds the service, call a
+//! handler through the same port as any other client.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio::sync::Mutex;
+use tokio::sync::mpsc;
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+
+use crate::adapters::transport::isolated::isolated;
+use crate::domain::search::SearchAnswer;
+use crate::domain::search::SearchRequest;
+use crate::domain::topics::TopicGroup;
+use crate::ports::transport::DocumentAnswer;
+use crate::ports::transport::Handler;
+use crate::ports::transport::Progress;
+use crate::ports::transport::RebuildAnswer;
+use crate::ports::transport::Refused;
+use crate::ports::transport::Stop;
+use crate::ports::transport::Transport;
+use crate::ports::transport::TransportError;
+
+/// How many requests wait to be taken before a client has to wait itself.
+const QUEUE_LENGTH: usize = 64;
+
+/// Makes the two ends of one connection.
+///
+/// The client's end may be cloned; the connection ends when the last clone is
+/// dropped.
+pub fn connection() -> (MemoryTransport, MemoryClient) {
+    let (requests, queue) = mpsc::channel(QUEUE_LENGTH);
+    (MemoryTransport { queue: Mutex::new(queue) }, MemoryClient { requests })
+}
+
+/// The server's end of a connection.
+pub struct MemoryTransport {
+    queue: Mutex<mpsc::Receiver<Request>>,
+}
+
+/// The client's end of a connection.
+#[derive(Clone)]
+pub struct MemoryClient {
+    requests: mpsc::Sender<Request>,
+}
+
+/// Why a call has no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CallError {
+    /// The service took the request and said no.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// Nobody serves this connection any more, and the request was not taken.
+    #[error("the connection is closed")]
+    Closed,
+}
+
+type Reply<T> = oneshot::Sender<Result<T, Refused>>;
+
+enum Request {
+    Search(Box<SearchRequest>, Reply<SearchAnswer>),
+    Document(String, Reply<DocumentAnswer>),
+    Topics(Reply<Vec<TopicGroup>>),
+    Rebuild(bool, Arc<dyn Progress>, Reply<RebuildAnswer>),
+}
+
+impl MemoryClient {
+    /// Searches.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError::Refused`] with the handler's own words, and
+    /// [`CallError::Closed`] if nobody serves the connection.
+    pub async fn search(&self, request: SearchRequest) -> Result<SearchAnswer, CallError> {
+        self.call(|reply| Request::Search(Box::new(request), reply)).await
+    }
+
+    /// Asks for one document.
+    ///
+    /// # Errors
+    ///
+    /// As [`search`](Self::search).
+    pub async fn document(&self, path: impl Into<String>) -> Result<DocumentAnswer, CallError> {
+        let path = path.into();
+        self.call(|reply| Request::Document(path, reply)).await
+    }
+
+    /// Asks what the index is about.
+    ///
+    /// # Errors
+    ///
+    /// As [`search`](Self::search).
+    pub async fn topics(&self) -> Result<Vec<TopicGroup>, CallError> {
+        self.call(Request::Topics).await
+    }
+
+    /// Has the index brought up to date.
+    ///
+    /// - `force`: index every file anew.
+    /// - `progress`: told of every step, on the handler's thread.
+    ///
+    /// # Errors
+    ///
+    /// As [`search`](Self::search).
+    pub async fn rebuild(
+        &self,
+        force: bool,
+        progress: Arc<dyn Progress>,
+    ) -> Result<RebuildAnswer, CallError> {
+        self.call(|reply| Request::Rebuild(force, progress, reply)).await
+    }
+
+    async fn call<T>(&self, request: impl FnOnce(Reply<T>) -> Request) -> Result<T, CallError> {
+        let (reply, answer) = oneshot::channel();
+        self.requests.send(request(reply)).await.map_err(|_| CallError::Closed)?;
+        Ok(answer.await.map_err(|_| CallError::Closed)??)
+    }
+}
+
+#[async_trait]
+impl Transport for MemoryTransport {
+    async fn serve(&self, handler: Arc<dyn Handler>, stop: Stop) -> Result<(), TransportError> {
+        let mut queue = self.queue.lock().await;
+        let mut in_flight = JoinSet::new();
+        let mut stop = stop;
+        loop {
+            tokio::select! {
+                () = &mut stop => break,
+                Some(_) = in_flight.join_next() => {}
+                request = queue.recv() => match request {
+                    Some(request) => {
+                        in_flight.spawn(answer(Arc::clone(&handler), request));
+                    }
+                    None => break,
+                },
+            }
+        }
+        queue.close();
+        // What is still in the queue was not taken; its clients hear that the
+        // connection is closed.
+        while queue.recv().await.is_some() {}
+        while in_flight.join_next().await.is_some() {}
+        Ok(())
+    }
+}
+
+async fn answer(handler: Arc<dyn Handler>, request: Request) {
+    match request {
+        Request::Search(request, reply) => send(reply, handler.search(*request)).await,
+        Request::Document(path, reply) => send(reply, handler.document(path)).await,
+        Request::Topics(reply) => send(reply, handler.topics()).await,
+        Request::Rebuild(force, progress, reply) => {
+            send(reply, handler.rebuild(force, progress)).await;
+        }
+    }
+}
+
+async fn send<T>(reply: Reply<T>, work: impl Future<Output = Result<T, Refused>>) {
+    // A client that did not wait for its answer has dropped the other end.
+    let _unwanted = reply.send(isolated(work).await);
+}
+
+impl fmt::Debug for MemoryTransport {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("MemoryTransport").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for MemoryClient {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("MemoryClient").finish_non_exhaustive()
+    }
+}
