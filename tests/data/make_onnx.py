@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""Writes a BERT-shaped sentence-transformers folder as ONNX (opset 17).
+
+    make_onnx.py FOLDER OUTPUT_FOLDER [--external]
+
+FOLDER holds config.json and model.safetensors. OUTPUT_FOLDER receives
+onnx/model.onnx with the inputs input_ids, attention_mask and token_type_ids and
+the output last_hidden_state; with --external its weights lie beside it in
+onnx/model.onnx_data. The tokenizer's and the pooling's files are copied.
+
+Needs: numpy, onnx, safetensors.
+"""
+
+import json
+import pathlib
+import shutil
+import sys
+
+import numpy
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+from safetensors.numpy import load_file
+
+COPIED = [
+    "config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "sentence_bert_config.json",
+    "1_Pooling/config.json",
+]
+
+
+class Graph:
+    """Collects nodes and weights; every method returns the name of its output."""
+
+    def __init__(self, weights):
+        self.weights = weights
+        self.nodes = []
+        self.initializers = {}
+
+    def constant(self, name, array):
+        self.initializers[name] = numpy_helper.from_array(numpy.ascontiguousarray(array), name)
+        return name
+
+    def weight(self, name):
+        return self.constant(name, self.weights[name].astype(numpy.float32))
+
+    def node(self, operator, *inputs, **attributes):
+        output = f"{operator}_{len(self.nodes)}"
+        self.nodes.append(helper.make_node(operator, list(inputs), [output], **attributes))
+        return output
+
+    def linear(self, name, value):
+        matrix = self.constant(
+            f"{name}.weight.T", self.weights[f"{name}.weight"].T.astype(numpy.float32)
+        )
+        return self.node("Add", self.node("MatMul", value, matrix), self.weight(f"{name}.bias"))
+
+    def layer_norm(self, name, value, epsilon):
+        return self.node(
+            "LayerNormalization",
+            value,
+            self.weight(f"{name}.weight"),
+            self.weight(f"{name}.bias"),
+            axis=-1,
+            epsilon=epsilon,
+        )
+
+    def gelu(self, value):
+        scaled = self.node("Div", value, self.constant("sqrt2", numpy.float32(2**0.5)))
+        shifted = self.node("Add", self.node("Erf", scaled), self.constant("one", numpy.float32(1)))
+        half = self.node("Mul", value, self.constant("half", numpy.float32(0.5)))
+        return self.node("Mul", half, shifted)
+
+
+def build(config, weights):
+    graph = Graph(weights)
+    heads = config["num_attention_heads"]
+    width = config["hidden_size"] // heads
+    epsilon = config["layer_norm_eps"]
+    zero = graph.constant("zero", numpy.array([0], numpy.int64))
+    one = graph.constant("index_one", numpy.array([1], numpy.int64))
+    two = graph.constant("index_two", numpy.array([2], numpy.int64))
+
+    length = graph.node("Slice", graph.node("Shape", "input_ids"), one, two)
+    positions = graph.node(
+        "Slice", graph.weight("embeddings.position_embeddings.weight"), zero, length, zero
+    )
+    words = graph.node("Gather", graph.weight("embeddings.word_embeddings.weight"), "input_ids")
+    types = graph.node(
+        "Gather", graph.weight("embeddings.token_type_embeddings.weight"), "token_type_ids"
+    )
+    hidden = graph.node("Add", graph.node("Add", words, types), positions)
+    hidden = graph.layer_norm("embeddings.LayerNorm", hidden, epsilon)
+
+    mask = graph.node("Cast", "attention_mask", to=TensorProto.FLOAT)
+    mask = graph.node("Sub", graph.constant("mask_one", numpy.float32(1)), mask)
+    mask = graph.node("Mul", mask, graph.constant("mask_low", numpy.float32(-1e9)))
+    mask = graph.node("Unsqueeze", mask, graph.constant("axes", numpy.array([1, 2], numpy.int64)))
+
+    split = graph.constant("split", numpy.array([0, 0, heads, width], numpy.int64))
+    merge = graph.constant("merge", numpy.array([0, 0, heads * width], numpy.int64))
+    root = graph.constant("root", numpy.float32(width**0.5))
+
+    def by_head(name, value, order):
+        return graph.node(
+            "Transpose", graph.node("Reshape", graph.linear(name, value), split), perm=order
+        )
+
+    for layer in range(config["num_hidden_layers"]):
+        prefix = f"encoder.layer.{layer}"
+        query = by_head(f"{prefix}.attention.self.query", hidden, [0, 2, 1, 3])
+        key = by_head(f"{prefix}.attention.self.key", hidden, [0, 2, 3, 1])
+        value = by_head(f"{prefix}.attention.self.value", hidden, [0, 2, 1, 3])
+        scores = graph.node("Div", graph.node("MatMul", query, key), root)
+        scores = graph.node("Softmax", graph.node("Add", scores, mask), axis=-1)
+        mixed = graph.node("Transpose", graph.node("MatMul", scores, value), perm=[0, 2, 1, 3])
+        mixed = graph.linear(
+            f"{prefix}.attention.output.dense", graph.node("Reshape", mixed, merge)
+        )
+        hidden = graph.layer_norm(
+            f"{prefix}.attention.output.LayerNorm", graph.node("Add", mixed, hidden), epsilon
+        )
+        wide = graph.gelu(graph.linear(f"{prefix}.intermediate.dense", hidden))
+        narrow = graph.linear(f"{prefix}.output.dense", wide)
+        hidden = graph.layer_norm(
+            f"{prefix}.output.LayerNorm", graph.node("Add", narrow, hidden), epsilon
+        )
+
+    graph.nodes.append(helper.make_node("Identity", [hidden], ["last_hidden_state"]))
+    shape = ["batch", "length"]
+    inputs = [
+        helper.make_tensor_value_info(name, TensorProto.INT64, shape)
+        for name in ("input_ids", "attention_mask", "token_type_ids")
+    ]
+    output = helper.make_tensor_value_info(
+        "last_hidden_state", TensorProto.FLOAT, [*shape, heads * width]
+    )
+    body = helper.make_graph(
+        graph.nodes, "encoder", inputs, [output], list(graph.initializers.values())
+    )
+    return helper.make_model(
+        body, opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+    )
+
+
+def main():
+    folder, target = (pathlib.Path(argument) for argument in sys.argv[1:3])
+    config = json.loads((folder / "config.json").read_text())
+    weights = load_file(folder / "model.safetensors")
+    model = build(config, weights)
+    onnx.checker.check_model(model)
+    (target / "onnx").mkdir(parents=True, exist_ok=True)
+    external = "--external" in sys.argv[3:]
+    onnx.save_model(
+        model,
+        target / "onnx" / "model.onnx",
+        save_as_external_data=external,
+        location="model.onnx_data" if external else None,
+    )
+    for name in COPIED:
+        if (folder / name).exists():
+            (target / name).parent.mkdir(exist_ok=True)
+            shutil.copyfile(folder / name, target / name)
+
+
+if __name__ == "__main__":
+    main()
