@@ -56,6 +56,15 @@ struct Scored {
     matched_by: Vec<&'static str>,
 }
 
+/// Checks a request without asking the model or the index anything.
+///
+/// # Errors
+///
+/// [`AppError::Invalid`] if the request breaks a limit.
+pub fn check(request: &SearchRequest, settings: &SearchSettings) -> Result<(), AppError> {
+    Checked::new(request, settings).map(drop)
+}
+
 const VECTOR: &str = "vector";
 const FULL_TEXT: &str = "fulltext";
 

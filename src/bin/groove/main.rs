@@ -1,1 +1,264 @@
-fn main() {}
+//! The `groove` program: arguments, wiring, exit codes.
+
+mod cli;
+mod config;
+mod print;
+mod surroundings;
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal as _;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+use clap::Parser as _;
+use grooveseek::app::config::Config;
+use grooveseek::app::index::{Clock, Observer};
+use grooveseek::app::place::Place;
+use grooveseek::app::search::Patience;
+use grooveseek::app::wiring::{self, Groove, IndexFile, json};
+use grooveseek::domain::search::SearchRequest;
+use tracing_subscriber::EnvFilter;
+
+use crate::cli::{
+    Cli, Command, Format, IndexArgs, KnowledgeBase, ModelArg, RerankerArg, RerankerName,
+    SearchArgs, ServeArgs, StatusArgs, TransportName,
+};
+use crate::config::Loaded;
+use crate::print::{Console, Detail};
+
+fn main() -> ExitCode {
+    // Arguments that cannot be parsed end the process here, with status 2.
+    let cli = Cli::parse();
+    log_to_stderr();
+    let outcome = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start")
+        .and_then(|runtime| {
+            let outcome = runtime.block_on(run(cli));
+            // A model that is still being loaded must not delay the exit.
+            runtime.shutdown_background();
+            outcome
+        });
+    match outcome {
+        Ok(code) => code,
+        Err(error) => {
+            print::notice(&format!("error: {}", one_line(&error)));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+    let loaded = config::load(cli.config.as_deref())?;
+    match cli.command {
+        Command::Index(arguments) => index(arguments, loaded).await,
+        Command::Serve(arguments) => serve(arguments, loaded).await,
+        Command::Search(arguments) => search(*arguments, loaded).await,
+        Command::Status(arguments) => status(arguments, loaded).await,
+    }
+}
+
+async fn index(arguments: IndexArgs, loaded: Loaded) -> anyhow::Result<ExitCode> {
+    let file = if arguments.force { IndexFile::Replaced } else { IndexFile::Created };
+    let groove = open(&arguments.kb, &arguments.model, None, loaded, file).await?;
+    let detail = match (arguments.quiet, arguments.progress) {
+        (true, _) => Detail::Quiet,
+        (_, true) => Detail::Progress,
+        _ => Detail::Files,
+    };
+    let console: Arc<dyn Observer> =
+        Arc::new(Console::new(detail, groove.place().root.display().to_string()));
+    let report = groove.indexer(clock()).run(arguments.force, &console).await?;
+    match report.failure {
+        Some(failure) => bail!(failure),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+async fn search(arguments: SearchArgs, loaded: Loaded) -> anyhow::Result<ExitCode> {
+    let SearchArgs { format, .. } = arguments;
+    let (kb, model, reranker, request) = split(arguments);
+    // What is wrong with the request alone is told before any file is opened.
+    grooveseek::app::search::check(&request, &loaded.config.search)?;
+    let groove = open(&kb, &model, Some(&reranker), loaded, IndexFile::Existing).await?;
+    let answer = groove.searcher().search(&request, Patience::Wait).await?;
+    let text = match format {
+        Format::Json => json::pretty(&json::search_answer(&answer)) + "\n",
+        Format::Text => print::answer_as_text(&answer),
+    };
+    print::result(&text).context("cannot write the result")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn serve(arguments: ServeArgs, loaded: Loaded) -> anyhow::Result<ExitCode> {
+    refuse_what_stdio_has_not(&arguments, &loaded.config)?;
+    let groove =
+        open(&arguments.kb, &arguments.model, Some(&arguments.reranker), loaded, IndexFile::Created)
+            .await?;
+    let summary = groove.summary().await?;
+    if summary.documents == 0 {
+        tracing::warn!(
+            index = %groove.place().index.display(),
+            "the index is empty; run `groove index`, or have the assistant call rebuild_index"
+        );
+    }
+    let model = Arc::clone(groove.model());
+    tokio::spawn(async move {
+        // The handshake and text answers do not wait for this.
+        match model.get().await {
+            Ok(embedder) => {
+                let engine = embedder.engine();
+                tracing::info!(
+                    model = embedder.identity().model,
+                    dimension = embedder.identity().dimension,
+                    engine = engine.name,
+                    precision = engine.precision,
+                    "ready: the embedding model is loaded"
+                );
+            }
+            Err(error) => {
+                let error = grooveseek::app::error::chain(&error);
+                tracing::error!(error, "the embedding model cannot be loaded");
+            }
+        }
+    });
+    let stop = Box::pin(async {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    });
+    tracing::info!(
+        root = %groove.place().root.display(),
+        documents = summary.documents,
+        chunks = summary.chunks,
+        "serving over standard input and output"
+    );
+    wiring::serve_stdio(groove.service(clock()), stop).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses flags that standard input and output cannot honour.
+fn refuse_what_stdio_has_not(arguments: &ServeArgs, config: &Config) -> anyhow::Result<()> {
+    let http = match arguments.transport {
+        Some(transport) => transport == TransportName::Http,
+        None => config.transport.is_http(),
+    };
+    if http {
+        bail!(
+            "this build serves over standard input and output only; leave out --transport http \
+             and [transport.http]"
+        );
+    }
+    if arguments.port.is_some() || arguments.bind.is_some() {
+        bail!("--port and --bind belong to --transport http; standard input and output has no address");
+    }
+    Ok(())
+}
+
+async fn status(arguments: StatusArgs, loaded: Loaded) -> anyhow::Result<ExitCode> {
+    let kb_path = loaded.knowledge_base(arguments.kb.kb_path.as_deref())?;
+    let surroundings = surroundings::of(&loaded)?;
+    let (place, summary) = wiring::summary_of(&kb_path, &surroundings).await?;
+    let Some(summary) = summary else {
+        print::notice(&no_index(&place));
+        return Ok(ExitCode::SUCCESS);
+    };
+    print::result(&print::summary_as_text(&summary, loaded.config.search.min_quality))
+        .context("cannot write the result")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Opens the knowledge base that flags and configuration name.
+async fn open(
+    kb: &KnowledgeBase,
+    model: &ModelArg,
+    reranker: Option<&RerankerArg>,
+    mut loaded: Loaded,
+    file: IndexFile,
+) -> anyhow::Result<Groove> {
+    let kb_path = loaded.knowledge_base(kb.kb_path.as_deref())?;
+    if let Some(model) = &model.model {
+        loaded.config.use_local_model(model);
+    }
+    let configured = loaded.config.reranker != "none";
+    let wanted = match reranker.and_then(|reranker| reranker.reranker) {
+        Some(name) => name != RerankerName::None,
+        None => reranker.is_some() && configured,
+    };
+    if wanted {
+        print::notice("warning: rerankers are not in this build; hits keep their fused order");
+    }
+    let surroundings = surroundings::of(&loaded)?;
+    match Groove::open(&kb_path, loaded.config, &surroundings, file).await? {
+        Some(groove) => Ok(groove),
+        None => {
+            let place = Place::of(&kb_path, &surroundings.working_dir, std::path::Path::canonicalize)?;
+            bail!(no_index(&place))
+        }
+    }
+}
+
+fn no_index(place: &Place) -> String {
+    format!(
+        "No index found at {}; run `groove index --kb-path {}` first",
+        place.index.display(),
+        place.root.display()
+    )
+}
+
+fn clock() -> Clock {
+    Arc::new(|| jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
+}
+
+/// Logs go to standard error whatever the command; `RUST_LOG` says which.
+fn log_to_stderr() {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| {
+        // A library's chatter about its own start is nothing to an operator.
+        EnvFilter::new("info,rmcp=warn,ort=warn")
+    });
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .init();
+}
+
+/// An error with its causes, on one line.
+fn one_line(error: &anyhow::Error) -> String {
+    grooveseek::app::error::chain(error.as_ref())
+}
+
+fn split(arguments: SearchArgs) -> (KnowledgeBase, ModelArg, RerankerArg, SearchRequest) {
+    let request = SearchRequest {
+        query: arguments.query,
+        limit: Some(arguments.limit),
+        category: arguments.category,
+        topic: arguments.topic,
+        path_globs: (!arguments.path_glob.is_empty()).then_some(arguments.path_glob),
+        tags_any: arguments.tag_any,
+        tags_all: arguments.tag_all,
+        date_from: arguments.date_from,
+        date_to: arguments.date_to,
+        fields: by_key(arguments.field),
+        fields_not: by_key(arguments.field_not),
+        min_quality: arguments.min_quality,
+        include_low_quality: arguments.include_low_quality,
+        rerank: None,
+        min_confidence_ratio: arguments.min_confidence_ratio,
+        mmr: arguments.mmr,
+        mmr_lambda: arguments.mmr_lambda,
+        mmr_same_doc_penalty: arguments.mmr_same_doc_penalty,
+        parent_retriever: arguments.parent_retriever,
+    };
+    (arguments.kb, arguments.model, arguments.reranker, request)
+}
+
+fn by_key(pairs: Vec<(String, String)>) -> BTreeMap<String, Vec<String>> {
+    let mut map: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (key, value) in pairs {
+        map.entry(key).or_default().push(value);
+    }
+    map
+}

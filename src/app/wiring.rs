@@ -1,0 +1,225 @@
+//! Picks the adapters that a configuration asks for.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::adapters::embedder;
+use crate::adapters::embedder::catalogue;
+use crate::adapters::parser::guarded::Guarded;
+use crate::adapters::parser::markdown::MarkdownParser;
+use crate::adapters::source::filesystem::FilesystemSource;
+use crate::adapters::store::sqlite::SqliteStore;
+use crate::adapters::transport::stdio::StdioTransport;
+use crate::app::config::Config;
+use crate::app::error::AppError;
+use crate::app::index::{Clock, Indexer, check_identity};
+use crate::app::model::Model;
+use crate::app::place::Place;
+use crate::app::read::Reader;
+use crate::app::registry::Registry;
+use crate::app::search::Searcher;
+use crate::app::service::Service;
+use crate::ports::chunk_store::ChunkStore;
+use crate::ports::document_source::DocumentSource;
+use crate::ports::parser::Parser;
+use crate::ports::transport::{Stop, Transport};
+
+pub use crate::adapters::embedder::hub::HubSettings;
+pub use crate::adapters::embedder::locate::ModelPlaces;
+pub use crate::adapters::json;
+pub use crate::ports::chunk_store::Summary;
+
+/// What the surroundings of the process say, as far as adapters need it.
+#[derive(Clone, Debug)]
+pub struct Surroundings {
+    /// Absolute.
+    pub working_dir: PathBuf,
+    /// Where models may be.
+    pub models: ModelPlaces,
+    /// How to reach the hub that models are downloaded from.
+    pub hub: HubSettings,
+}
+
+/// The names of the local models that can be asked for.
+pub fn model_names() -> Vec<&'static str> {
+    catalogue::entries().iter().map(|entry| entry.name).collect()
+}
+
+/// Describes the configured model, without loading it.
+///
+/// # Errors
+///
+/// [`AppError::Invalid`] if there is no model of this name, naming the nearest.
+pub fn model(config: &Config, surroundings: &Surroundings) -> Result<Arc<Model>, AppError> {
+    if config.endpoint.is_some() {
+        return Err(AppError::Invalid(
+            "[embedding].provider = \"openai-compatible\" is not in this build; name a local model \
+             with --model"
+                .to_owned(),
+        ));
+    }
+    let entry = catalogue::find(&config.model).map_err(|error| AppError::Invalid(error.to_string()))?;
+    let (places, hub) = (surroundings.models.clone(), surroundings.hub.clone());
+    let load = move || {
+        let (places, hub) = (places.clone(), hub.clone());
+        let loaded = async move { embedder::open(entry, &places, &hub).await };
+        Box::pin(loaded) as std::pin::Pin<Box<dyn Future<Output = _> + Send>>
+    };
+    Ok(Arc::new(Model::new(entry.identity(), Box::new(load))))
+}
+
+/// A knowledge base whose files and index are open.
+pub struct Groove {
+    place: Place,
+    config: Config,
+    model: Arc<Model>,
+    source: Arc<dyn DocumentSource>,
+    registry: Registry,
+    store: Arc<dyn ChunkStore>,
+}
+
+impl fmt::Debug for Groove {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Groove").field("place", &self.place).finish_non_exhaustive()
+    }
+}
+
+/// What to do about the index file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexFile {
+    /// It must be there.
+    Existing,
+    /// It is made if it is not there.
+    Created,
+    /// It is made, also in place of one that is damaged.
+    Replaced,
+}
+
+impl Groove {
+    /// Opens a knowledge base and its index.
+    ///
+    /// - `kb_path`: the root, absolute or relative to the working directory.
+    /// - Returns nothing if the index must be there and is not.
+    ///
+    /// # Errors
+    ///
+    /// [`AppError`] if the root is no folder, the model is not known, the index
+    /// file cannot be used, or (unless it is to be replaced) was made with
+    /// another model.
+    pub async fn open(
+        kb_path: &Path,
+        config: Config,
+        surroundings: &Surroundings,
+        file: IndexFile,
+    ) -> Result<Option<Self>, AppError> {
+        let place = place(kb_path, surroundings)?;
+        let source =
+            FilesystemSource::new(&place.root, config.formats.clone(), &config.exclude_dirs)?;
+        let model = model(&config, surroundings)?;
+        let Some(store) = open_store(&place, file).await? else { return Ok(None) };
+        if file != IndexFile::Replaced {
+            check_identity(&store.snapshot().await?.summary().await?, &model)?;
+        }
+        let parsers: [Arc<dyn Parser>; 1] = [Arc::new(Guarded::new(MarkdownParser))];
+        let registry = Registry::new(parsers, &config.formats);
+        let source = Arc::new(source);
+        Ok(Some(Self { place, config, model, source, registry, store }))
+    }
+
+    /// Where the knowledge base and its index lie.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// The model, loaded or not.
+    pub fn model(&self) -> &Arc<Model> {
+        &self.model
+    }
+
+    /// What the index records.
+    ///
+    /// # Errors
+    ///
+    /// [`AppError::Store`] if it cannot be read.
+    pub async fn summary(&self) -> Result<Summary, AppError> {
+        Ok(self.store.snapshot().await?.summary().await?)
+    }
+
+    /// The use case of indexing.
+    pub fn indexer(&self, clock: Clock) -> Indexer {
+        Indexer {
+            source: Arc::clone(&self.source),
+            registry: self.registry.clone(),
+            store: Arc::clone(&self.store),
+            model: Arc::clone(&self.model),
+            settings: self.config.index.clone(),
+            exclude_headings: self.config.exclude_headings.clone(),
+            clock,
+        }
+    }
+
+    /// The use case of searching.
+    pub fn searcher(&self) -> Searcher {
+        Searcher {
+            store: Arc::clone(&self.store),
+            model: Arc::clone(&self.model),
+            reranker: None,
+            rerank_by_default: self.config.rerank_by_default,
+            settings: self.config.search.clone(),
+        }
+    }
+
+    /// All use cases behind one value.
+    pub fn service(&self, clock: Clock) -> Service {
+        let reader =
+            Reader { source: Arc::clone(&self.source), registry: self.registry.clone() };
+        Service::new(self.searcher(), reader, self.indexer(clock))
+    }
+}
+
+/// What an index records, read without looking at the knowledge base or the
+/// model; nothing if there is no index.
+///
+/// # Errors
+///
+/// [`AppError`] if there is no such place, or the file cannot be used.
+pub async fn summary_of(
+    kb_path: &Path,
+    surroundings: &Surroundings,
+) -> Result<(Place, Option<Summary>), AppError> {
+    let place = place(kb_path, surroundings)?;
+    let summary = match open_store(&place, IndexFile::Existing).await? {
+        Some(store) => Some(store.snapshot().await?.summary().await?),
+        None => None,
+    };
+    Ok((place, summary))
+}
+
+/// Serves a service over standard input and output.
+///
+/// # Errors
+///
+/// [`AppError::Invalid`] if the connection breaks.
+pub async fn serve_stdio(service: Service, stop: Stop) -> Result<(), AppError> {
+    StdioTransport::new()
+        .serve(Arc::new(service), stop)
+        .await
+        .map_err(|error| AppError::Invalid(crate::app::error::chain(&error)))
+}
+
+fn place(kb_path: &Path, surroundings: &Surroundings) -> Result<Place, AppError> {
+    Place::of(kb_path, &surroundings.working_dir, Path::canonicalize)
+}
+
+async fn open_store(
+    place: &Place,
+    file: IndexFile,
+) -> Result<Option<Arc<dyn ChunkStore>>, AppError> {
+    let store = match file {
+        IndexFile::Existing => SqliteStore::open(&place.index).await?,
+        IndexFile::Created => Some(SqliteStore::open_or_create(&place.index).await?),
+        IndexFile::Replaced => Some(SqliteStore::open_or_replace(&place.index).await?),
+    };
+    Ok(store.map(|store| Arc::new(store) as Arc<dyn ChunkStore>))
+}
