@@ -51,3 +51,53 @@ fn passed_over(place: &str, why: &str) -> Note {
         ),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ignore::gitignore::{Gitignore, GitignoreBuilder};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::domain::exclusion::EntryKind;
+
+    /// What another implementation of gitignore says, asked from the root
+    /// downwards.
+    fn another_opinion(patterns: &Gitignore, path: &str, kind: EntryKind) -> bool {
+        path.match_indices('/').any(|(end, _)| patterns.matched(&path[..end], true).is_ignore())
+            || patterns.matched(path, kind == EntryKind::Directory).is_ignore()
+    }
+
+    fn patterns(lines: &[String]) -> Gitignore {
+        let mut builder = GitignoreBuilder::new("");
+        builder.case_insensitive(true).unwrap();
+        for line in lines {
+            builder.add_line(None, line).unwrap();
+        }
+        builder.build().unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        // IDX-31 IDX-32
+        #[test]
+        fn patterns_mean_what_they_mean_elsewhere(
+            lines in prop::collection::vec(
+                "!?/?(\\*\\*/)?([abC*?.]|\\[a-b\\]|\\[!a\\]|\\\\[*?!#]){1,3}(/[ab*]{1,2}|/\\*\\*){0,2}/? {0,2}|#a|",
+                1..5,
+            ),
+            path in "[abc][abc.]?(/[abAC][abAC.]?){0,3}",
+            is_directory in any::<bool>(),
+        ) {
+            let kind = if is_directory { EntryKind::Directory } else { EntryKind::File };
+            let (rules, remarks) =
+                ExclusionRules::default().with_ignore_file(lines.join("\n").as_bytes());
+            prop_assert_eq!(remarks, []);
+            prop_assert_eq!(
+                rules.excludes(&path, kind),
+                another_opinion(&patterns(&lines), &path, kind),
+                "{:?} {:?}", lines, path
+            );
+        }
+    }
+}

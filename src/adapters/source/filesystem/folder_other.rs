@@ -30,6 +30,12 @@ impl Folder {
         if path.canonicalize()? == path { Self::open(&path) } else { Err(link_on_the_way()) }
     }
 
+    /// As [`below`](Self::below), for a folder whose [`entries`](Self::entries)
+    /// are wanted.
+    pub(super) fn below_to_list(&self, key: &str) -> io::Result<Self> {
+        self.below(key)
+    }
+
     /// Lists the folder, in the order of the file system.
     pub(super) fn entries(&self) -> io::Result<impl Iterator<Item = io::Result<Entry>>> {
         Ok(fs::read_dir(&self.0)?.map(|entry| {

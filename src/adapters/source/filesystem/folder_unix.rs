@@ -44,13 +44,18 @@ impl Folder {
     ///
     /// A link on the way is an error for which [`is_link_on_the_way`] holds.
     pub(super) fn below(&self, key: &str) -> io::Result<Self> {
-        let key = if key.is_empty() { "." } else { key };
-        beneath(&self.0, key).map(Self).map_err(io::Error::from)
+        beneath(&self.0, key, START).map(Self).map_err(io::Error::from)
+    }
+
+    /// As [`below`](Self::below), for a folder whose [`entries`](Self::entries)
+    /// are wanted.
+    pub(super) fn below_to_list(&self, key: &str) -> io::Result<Self> {
+        beneath(&self.0, key, LIST).map(Self).map_err(io::Error::from)
     }
 
     /// Lists the folder, without `.` and `..`, in the order of the file system.
     pub(super) fn entries(&self) -> io::Result<impl Iterator<Item = io::Result<Entry>>> {
-        let entries = Dir::new(open_at(&self.0, OsStr::new("."), LIST)?)?;
+        let entries = Dir::new(self.0.try_clone()?)?;
         Ok(entries.filter_map(|entry| match entry {
             Ok(entry) => match entry.file_name().to_bytes() {
                 b"." | b".." => None,
@@ -94,32 +99,40 @@ fn open_at(folder: impl std::os::fd::AsFd, name: &OsStr, flags: OFlags) -> Resul
 /// Lets the kernel see to it that no part of the path is a link, and goes step
 /// by step where it cannot.
 #[cfg(target_os = "linux")]
-fn beneath(folder: &OwnedFd, key: &str) -> Result<OwnedFd, Errno> {
+fn beneath(folder: &OwnedFd, key: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
     use rustix::fs::ResolveFlags;
 
+    let path = if key.is_empty() { "." } else { key };
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-    match retry_on_intr(|| rustix::fs::openat2(folder, key, START, Mode::empty(), resolve)) {
+    match retry_on_intr(|| rustix::fs::openat2(folder, path, flags, Mode::empty(), resolve)) {
         // Too old a kernel, or a sandbox that does not let the call through.
-        Err(Errno::NOSYS | Errno::PERM | Errno::INVAL | Errno::TOOBIG) => step_by_step(folder, key),
+        Err(Errno::NOSYS | Errno::PERM | Errno::INVAL | Errno::TOOBIG) => {
+            step_by_step(folder, key, flags)
+        }
         opened => opened,
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn beneath(folder: &OwnedFd, key: &str) -> Result<OwnedFd, Errno> {
-    step_by_step(folder, key)
+fn beneath(folder: &OwnedFd, key: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+    step_by_step(folder, key, flags)
 }
 
 /// Opens each folder of the path from the one before it, none through a link.
-fn step_by_step(folder: &OwnedFd, key: &str) -> Result<OwnedFd, Errno> {
-    let flags = START.union(OFlags::NOFOLLOW);
-    let mut segments = key.split('/').map(OsStr::new);
-    let first = segments.next().unwrap_or(OsStr::new("."));
-    let mut reached = open_at(folder, first, flags)?;
+fn step_by_step(folder: &OwnedFd, key: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let open = |folder: &OwnedFd, segment: &str, flags: OFlags| {
+        open_at(folder, OsStr::new(segment), flags.union(OFlags::NOFOLLOW))
+    };
+    let Some((parents, last)) = key.rsplit_once('/') else {
+        return open(folder, if key.is_empty() { "." } else { key }, flags);
+    };
+    let mut segments = parents.split('/');
+    let first = segments.next().unwrap_or(".");
+    let mut reached = open(folder, first, START)?;
     for segment in segments {
-        reached = open_at(&reached, segment, flags)?;
+        reached = open(&reached, segment, START)?;
     }
-    Ok(reached)
+    open(&reached, last, flags)
 }
 
 fn facts(stat: &Stat) -> Facts {
@@ -162,17 +175,20 @@ mod tests {
     #[test]
     fn both_ways_of_opening_agree() {
         let (_place, Folder(root)) = a_tree();
-        for key in [".", "a", "a/b"] {
-            assert!(beneath(&root, key).is_ok() && step_by_step(&root, key).is_ok(), "{key}");
+        for key in ["", "a", "a/b"] {
+            assert!(
+                beneath(&root, key, START).is_ok() && step_by_step(&root, key, LIST).is_ok(),
+                "{key}"
+            );
         }
         for key in ["inward", "inward/b", "outward", "file", "file/a"] {
-            let kernel = beneath(&root, key).unwrap_err().into();
-            let steps = step_by_step(&root, key).unwrap_err().into();
+            let kernel = beneath(&root, key, START).unwrap_err().into();
+            let steps = step_by_step(&root, key, LIST).unwrap_err().into();
             assert!(is_link_on_the_way(&kernel) && is_link_on_the_way(&steps), "{key}");
         }
         for key in ["c", "a/c", "c/a"] {
-            assert_eq!(beneath(&root, key).unwrap_err(), Errno::NOENT, "{key}");
-            assert_eq!(step_by_step(&root, key).unwrap_err(), Errno::NOENT, "{key}");
+            assert_eq!(beneath(&root, key, START).unwrap_err(), Errno::NOENT, "{key}");
+            assert_eq!(step_by_step(&root, key, LIST).unwrap_err(), Errno::NOENT, "{key}");
         }
     }
 

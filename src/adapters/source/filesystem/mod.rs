@@ -11,6 +11,9 @@ mod folder;
 #[path = "folder_other.rs"]
 mod folder;
 
+#[cfg(all(test, unix))]
+mod tests;
+
 use std::io;
 use std::path::{Path, PathBuf};
 

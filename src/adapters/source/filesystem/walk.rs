@@ -26,13 +26,8 @@ pub(super) fn walk(
     formats: &EnabledFormats,
     rules: &ExclusionRules,
 ) -> Result<(Vec<Found>, Vec<LeftOut>), SourceError> {
-    let mut walk = Walk {
-        formats,
-        rules,
-        pending: vec![String::new()],
-        found: Vec::new(),
-        left_out: Vec::new(),
-    };
+    let mut walk = Walk::new(formats, rules);
+    walk.pending.push(String::new());
     while let Some(key) = walk.pending.pop() {
         walk.enter(root, &key).map_err(|error| unavailable(&key, error))?;
     }
@@ -50,10 +45,14 @@ struct Walk<'rules> {
     left_out: Vec<LeftOut>,
 }
 
-impl Walk<'_> {
+impl<'rules> Walk<'rules> {
+    fn new(formats: &'rules EnabledFormats, rules: &'rules ExclusionRules) -> Self {
+        Self { formats, rules, pending: Vec::new(), found: Vec::new(), left_out: Vec::new() }
+    }
+
     /// Lists one folder.
     fn enter(&mut self, root: &Folder, key: &str) -> io::Result<()> {
-        let folder = match root.below(key) {
+        let folder = match root.below_to_list(key) {
             Ok(folder) => folder,
             Err(error) if !key.is_empty() && is_gone(&error) => return Ok(()),
             Err(error) if error.kind() == io::ErrorKind::InvalidFilename => {
@@ -149,4 +148,44 @@ fn join(parent: &str, name: &str) -> String {
 fn document_path(name: &OsStr, key: &str) -> Option<DocumentPath> {
     let _utf_8 = name.to_str()?;
     DocumentPath::new(key).ok()
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_folder_that_went_away_meanwhile_has_no_documents() {
+        let place = tempfile::tempdir().unwrap();
+        fs::write(place.path().join("file"), "text").unwrap();
+        symlink("..", place.path().join("link")).unwrap();
+        let root = Folder::open(place.path()).unwrap();
+        let (formats, rules) = (EnabledFormats::default(), ExclusionRules::default());
+        let mut walk = Walk::new(&formats, &rules);
+        for key in ["gone", "gone/deep", "file", "link"] {
+            walk.enter(&root, key).unwrap();
+        }
+        assert!(walk.found.is_empty() && walk.left_out.is_empty());
+    }
+
+    // IDX-18
+    #[test]
+    fn an_entry_of_which_the_listing_tells_no_kind_is_asked_for_it() {
+        let place = tempfile::tempdir().unwrap();
+        fs::create_dir(place.path().join("folder")).unwrap();
+        fs::write(place.path().join("file.md"), "text").unwrap();
+        symlink("file.md", place.path().join("link.md")).unwrap();
+        let root = Folder::open(place.path()).unwrap();
+        let (formats, rules) = (EnabledFormats::default(), ExclusionRules::default());
+        let mut walk = Walk::new(&formats, &rules);
+        for name in ["folder", "file.md", "link.md", "gone.md"] {
+            walk.look_at(&root, "", &Entry { name: name.into(), kind: None }).unwrap();
+        }
+        assert_eq!(walk.pending, ["folder"]);
+        let keys: Vec<&str> = walk.found.iter().map(|found| found.path.as_str()).collect();
+        assert_eq!(keys, ["file.md"]);
+    }
 }
