@@ -239,18 +239,18 @@ fn why_too_wide(root: &Path, folder: &Path, context: &Context<'_>) -> Option<&'s
             return Some(", because a symbolic link in it cannot be followed");
         }
     };
-    // Both spellings: a folder that cannot be resolved still has a name.
-    let spellings = |path: &Path| match context.files.resolve(path) {
-        Resolution::Path(resolved) => [resolved, lexically(path)],
-        _ => [lexically(path), lexically(path)],
+    let real = |path: &Path| match context.files.resolve(path) {
+        Resolution::Path(path) => path,
+        _ => lexically(path),
     };
     if root.parent().is_none() {
         return Some(", because it is a filesystem root");
     }
-    if context.home.is_some_and(|home| spellings(home).iter().any(|home| home.starts_with(&root))) {
+    if context.home.is_some_and(|home| real(home).starts_with(&root) || home.starts_with(&root)) {
         return Some(", because it is the home directory or above it");
     }
-    if spellings(folder).iter().any(|folder| *folder != root && folder.starts_with(&root)) {
+    let folder = real(folder);
+    if folder != root && folder.starts_with(&root) {
         return Some(", because it is above the folder of the file");
     }
     None
