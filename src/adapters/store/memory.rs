@@ -1,0 +1,371 @@
+//! Maps and a full scan: the store that is plainly right.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use async_trait::async_trait;
+
+use crate::adapters::store::cosine;
+use crate::adapters::store::ranking::{Best, MATCHING_LIMIT, NEAREST_LIMIT};
+use crate::adapters::store::trigram;
+use crate::domain::chunk::{ChunkId, ContextMode};
+use crate::domain::document::DocumentPath;
+use crate::domain::embedding::{Embedding, ModelIdentity};
+use crate::domain::filter::Filter;
+use crate::domain::query::Phrase;
+use crate::ports::chunk_store::{
+    Candidate, Change, ChunkStore, Document, LexicalQuery, NewChunk, Restriction, Snapshot,
+    StoreError, StoredChunk, Summary,
+};
+
+/// A store in memory. It is empty when it is made and gone when it is dropped.
+#[derive(Default)]
+pub struct MemoryStore {
+    state: RwLock<Arc<State>>,
+}
+
+impl MemoryStore {
+    /// Makes an empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("MemoryStore").finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl ChunkStore for MemoryStore {
+    async fn snapshot(&self) -> Result<Box<dyn Snapshot>, StoreError> {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        Ok(Box::new(MemorySnapshot(Arc::clone(&state))))
+    }
+
+    async fn apply(&self, changes: Vec<Change>) -> Result<(), StoreError> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let mut next = State::clone(&state);
+        for change in changes {
+            next.make(change)?;
+        }
+        next.generation += 1;
+        *state = Arc::new(next);
+        Ok(())
+    }
+}
+
+/// All that a store holds. Cloning it copies pointers.
+#[derive(Clone, Default)]
+struct State {
+    identity: Option<ModelIdentity>,
+    /// Of the vectors; known before the identity if a vector came first.
+    dimension: Option<usize>,
+    context_mode: Option<ContextMode>,
+    declared_fields: Option<BTreeSet<String>>,
+    documents: BTreeMap<DocumentPath, Entry>,
+    last_chunk: i64,
+    generation: u64,
+}
+
+#[derive(Clone)]
+struct Entry {
+    document: Arc<Document>,
+    chunks: Vec<Arc<Row>>,
+}
+
+/// A chunk with its text as the lexical leg sees it.
+#[derive(Clone)]
+struct Row {
+    id: ChunkId,
+    new: NewChunk,
+    /// Heading, context, content.
+    columns: [String; 3],
+}
+
+impl State {
+    fn make(&mut self, change: Change) -> Result<(), StoreError> {
+        match change {
+            Change::Put { document, chunks } => return self.put(document, chunks),
+            Change::Describe(document) => {
+                let document = without_empty_fields(document);
+                let entry = self.entry(&document.path)?;
+                entry.document = Arc::new(document);
+            }
+            Change::Rename { from, to } => return self.rename(&from, to),
+            Change::Resize { path, size_bytes } => {
+                let entry = self.entry(&path)?;
+                Arc::make_mut(&mut entry.document).size_bytes = Some(size_bytes);
+            }
+            Change::Remove(path) => {
+                self.documents.remove(&path);
+            }
+            Change::Embed { chunk, embedding } => return self.embed(chunk, embedding),
+            Change::Empty(identity) => {
+                self.documents.clear();
+                self.dimension = Some(identity.dimension);
+                self.identity = Some(identity);
+                self.context_mode = None;
+                self.declared_fields = None;
+            }
+            Change::Identify(identity) => {
+                if self.rows().any(|(_, row)| row.new.embedding.is_some()) {
+                    fit(&mut self.dimension, identity.dimension)?;
+                }
+                self.dimension = Some(identity.dimension);
+                self.identity = Some(identity);
+            }
+            Change::UseContext(mode) => self.context_mode = Some(mode),
+            Change::Declare(fields) => self.declared_fields = fields,
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, document: Document, chunks: Vec<NewChunk>) -> Result<(), StoreError> {
+        let mut rows = Vec::with_capacity(chunks.len());
+        for new in chunks {
+            if let Some(embedding) = &new.embedding {
+                fit(&mut self.dimension, embedding.dimension())?;
+            }
+            self.last_chunk += 1;
+            let text = |part: &Option<String>| trigram::fold(part.as_deref().unwrap_or_default());
+            let columns = [
+                text(&new.chunk.heading),
+                text(&new.chunk.context),
+                trigram::fold(&new.chunk.content),
+            ];
+            rows.push(Arc::new(Row { id: ChunkId(self.last_chunk), new, columns }));
+        }
+        let document = Arc::new(without_empty_fields(document));
+        self.documents.insert(document.path.clone(), Entry { document, chunks: rows });
+        Ok(())
+    }
+
+    fn rename(&mut self, from: &DocumentPath, to: DocumentPath) -> Result<(), StoreError> {
+        self.entry(from)?;
+        if self.documents.contains_key(&to) {
+            return Err(StoreError::Exists { path: to });
+        }
+        if let Some(mut entry) = self.documents.remove(from) {
+            Arc::make_mut(&mut entry.document).path = to.clone();
+            self.documents.insert(to, entry);
+        }
+        Ok(())
+    }
+
+    fn embed(&mut self, chunk: ChunkId, embedding: Embedding) -> Result<(), StoreError> {
+        let mut rows = self.documents.values_mut().flat_map(|entry| &mut entry.chunks);
+        if let Some(row) = rows.find(|row| row.id == chunk) {
+            fit(&mut self.dimension, embedding.dimension())?;
+            Arc::make_mut(row).new.embedding = Some(embedding);
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, path: &DocumentPath) -> Result<&mut Entry, StoreError> {
+        self.documents.get_mut(path).ok_or_else(|| StoreError::NotFound { path: path.clone() })
+    }
+
+    fn rows(&self) -> impl Iterator<Item = (&Entry, &Row)> {
+        self.documents
+            .values()
+            .flat_map(|entry| entry.chunks.iter().map(move |row| (entry, &**row)))
+    }
+}
+
+/// Refuses a vector of another dimension; the first one decides.
+fn fit(dimension: &mut Option<usize>, actual: usize) -> Result<(), StoreError> {
+    let expected = *dimension.get_or_insert(actual);
+    if expected == actual { Ok(()) } else { Err(StoreError::WrongDimension { expected, actual }) }
+}
+
+fn without_empty_fields(mut document: Document) -> Document {
+    document.fields.retain(|_, values| !values.is_empty());
+    document
+}
+
+/// The state at one moment.
+struct MemorySnapshot(Arc<State>);
+
+#[async_trait]
+impl Snapshot for MemorySnapshot {
+    async fn summary(&self) -> Result<Summary, StoreError> {
+        let state = &self.0;
+        let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+        let values = |entry: &Entry| entry.document.fields.values().map(Vec::len).sum::<usize>();
+        let pending = |row: &Row| row.new.embedding.is_none();
+        Ok(Summary {
+            identity: state.identity.clone(),
+            context_mode: state.context_mode,
+            declared_fields: state.declared_fields.clone(),
+            field_values: count(state.documents.values().map(values).sum()),
+            documents: count(state.documents.len()),
+            chunks: count(state.rows().count()),
+            chunks_without_vector: count(state.rows().filter(|(_, row)| pending(row)).count()),
+            unreadable_tags: 0,
+            generation: state.generation,
+        })
+    }
+
+    async fn documents(&self) -> Result<Vec<Arc<Document>>, StoreError> {
+        Ok(self.0.documents.values().map(|entry| Arc::clone(&entry.document)).collect())
+    }
+
+    async fn chunks(&self, ids: &[ChunkId]) -> Result<Vec<StoredChunk>, StoreError> {
+        let all: HashMap<ChunkId, StoredChunk> =
+            self.0.documents.values().flat_map(stored).map(|chunk| (chunk.id, chunk)).collect();
+        Ok(ids.iter().filter_map(|id| all.get(id).cloned()).collect())
+    }
+
+    async fn chunks_of(&self, path: &DocumentPath) -> Result<Vec<StoredChunk>, StoreError> {
+        Ok(self.0.documents.get(path).map(stored).unwrap_or_default())
+    }
+
+    async fn embeddings(&self, ids: &[ChunkId]) -> Result<Vec<Option<Embedding>>, StoreError> {
+        let all: HashMap<ChunkId, &Embedding> = self
+            .0
+            .rows()
+            .filter_map(|(_, row)| Some((row.id, row.new.embedding.as_ref()?)))
+            .collect();
+        Ok(ids.iter().map(|id| all.get(id).copied().cloned()).collect())
+    }
+
+    async fn nearest(
+        &self,
+        query: &Embedding,
+        depth: usize,
+        restriction: &Restriction,
+    ) -> Result<Vec<Candidate>, StoreError> {
+        let mut dimension = self.0.dimension;
+        fit(&mut dimension, query.dimension())?;
+        let query = cosine::Query::new(query.as_slice());
+        let excluded = fold_all(&restriction.excluded);
+        let mut best = Best::new(depth.min(NEAREST_LIMIT));
+        for (entry, row) in self.0.rows() {
+            if let Some(embedding) = &row.new.embedding
+                && admits(&restriction.filter, entry, row)
+                && !occurs(row, &excluded)
+            {
+                best.show(row.id, query.cosine(embedding.as_slice()));
+            }
+        }
+        Ok(best.into_ranking())
+    }
+
+    async fn matching(
+        &self,
+        query: &LexicalQuery,
+        depth: usize,
+        restriction: &Restriction,
+    ) -> Result<Vec<Candidate>, StoreError> {
+        let phrases = fold_all(&query.phrases);
+        let excluded = fold_all(&restriction.excluded);
+        let statistics = Statistics::of(&self.0, &phrases);
+        let weights = [query.weights.heading, query.weights.context, query.weights.content];
+        let mut best = Best::new(depth.min(MATCHING_LIMIT));
+        for (entry, row) in self.0.rows() {
+            if occurs(row, &phrases)
+                && !occurs(row, &excluded)
+                && admits(&restriction.filter, entry, row)
+            {
+                best.show(row.id, statistics.score(row, &phrases, weights));
+            }
+        }
+        Ok(best.into_ranking())
+    }
+}
+
+fn stored(entry: &Entry) -> Vec<StoredChunk> {
+    let siblings = u32::try_from(entry.chunks.len()).unwrap_or(u32::MAX);
+    (0..)
+        .zip(&entry.chunks)
+        .map(|(index, row)| StoredChunk {
+            id: row.id,
+            document: Arc::clone(&entry.document),
+            index,
+            siblings,
+            chunk: row.new.chunk.clone(),
+            token_count: row.new.chunk.token_count(),
+            quality: row.new.quality,
+        })
+        .collect()
+}
+
+fn admits(filter: &Filter, entry: &Entry, row: &Row) -> bool {
+    filter.admits_quality(row.new.quality) && filter.admits(&entry.document.facets())
+}
+
+fn fold_all(phrases: &[Phrase]) -> Vec<String> {
+    phrases.iter().map(|phrase| trigram::fold(phrase.as_str())).collect()
+}
+
+fn occurs(row: &Row, phrases: &[String]) -> bool {
+    phrases
+        .iter()
+        .any(|phrase| row.columns.iter().any(|column| trigram::occurrences(column, phrase) > 0))
+}
+
+/// What BM25 has to know of all rows.
+///
+/// # Source
+///
+/// Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and
+/// Beyond", 2009, as SQLite's full-text index computes it: a phrase counts as a
+/// term, an inverse document frequency that would not be positive is one
+/// millionth, and an occurrence weighs what its column weighs.
+struct Statistics {
+    mean_tokens: f64,
+    inverse_frequencies: Vec<f64>,
+}
+
+impl Statistics {
+    fn of(state: &State, phrases: &[String]) -> Self {
+        let rows = state.rows().count();
+        let tokens: usize = state.rows().map(|(_, row)| row_tokens(row)).sum();
+        let inverse_frequency = |phrase: &String| {
+            let phrase = std::slice::from_ref(phrase);
+            let hits = real(state.rows().filter(|(_, row)| occurs(row, phrase)).count());
+            let value = ((real(rows) - hits + 0.5) / (hits + 0.5)).ln();
+            if value <= 0.0 { 1e-6 } else { value }
+        };
+        Self {
+            mean_tokens: real(tokens) / real(rows),
+            inverse_frequencies: phrases.iter().map(inverse_frequency).collect(),
+        }
+    }
+
+    fn score(&self, row: &Row, phrases: &[String], weights: [f64; 3]) -> f32 {
+        const SATURATION: f64 = 1.2;
+        const LENGTH_INFLUENCE: f64 = 0.75;
+        let length = real(row_tokens(row));
+        let damping =
+            SATURATION * (1.0 - LENGTH_INFLUENCE + LENGTH_INFLUENCE * length / self.mean_tokens);
+        let mut score = 0.0;
+        for (phrase, inverse_frequency) in phrases.iter().zip(&self.inverse_frequencies) {
+            let mut frequency = 0.0;
+            for (column, weight) in row.columns.iter().zip(weights) {
+                for _ in 0..trigram::occurrences(column, phrase) {
+                    frequency += weight;
+                }
+            }
+            score += inverse_frequency * ((frequency * (SATURATION + 1.0)) / (frequency + damping));
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "a score needs no more digits")]
+        let score = score as f32;
+        score
+    }
+}
+
+fn row_tokens(row: &Row) -> usize {
+    row.columns.iter().map(|column| trigram::tokens(column)).sum()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of what fits in memory")]
+fn real(count: usize) -> f64 {
+    count as f64
+}

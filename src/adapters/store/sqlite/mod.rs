@@ -1,0 +1,153 @@
+//! One SQLite file: FTS5 for words, sqlite-vec for vectors.
+
+mod meta;
+mod open;
+mod schema;
+
+mod statistics;
+mod write;
+
+mod matching;
+mod nearest;
+mod rows;
+mod snapshot;
+
+mod resident;
+mod vectors;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use sqlx::sqlite::{SqliteConnection, SqlitePool};
+use tokio::runtime::Handle;
+use tokio::sync::Mutex;
+
+use crate::adapters::store::sqlite::resident::Keeper;
+use crate::adapters::store::sqlite::snapshot::SqliteSnapshot;
+use crate::ports::Cause;
+use crate::ports::chunk_store::{Change, ChunkStore, Snapshot, StoreError};
+
+/// A store in one SQLite file.
+///
+/// Writes go through one connection, one after the other. Every snapshot has a
+/// connection of its own for as long as it lives, out of at most 256; a task
+/// may hold several at once, and one more than 256 waits for its turn.
+///
+/// Vectors are kept in memory as well, from the first search on: a snapshot
+/// that this copy fits is answered from it, any other one from the file, with
+/// the same result. Commits of this store keep the copy up to date; after a
+/// commit of another process it is loaded anew beside the searches.
+pub struct SqliteStore {
+    shared: Arc<Shared>,
+    writer: Mutex<SqliteConnection>,
+}
+
+/// What a store and its snapshots have in common.
+struct Shared {
+    path: PathBuf,
+    readers: SqlitePool,
+    keeper: Keeper,
+    /// Snapshots may be dropped outside of the runtime.
+    runtime: Handle,
+}
+
+impl SqliteStore {
+    /// Opens an index that exists; none if there is no file.
+    ///
+    /// Tables and columns that are missing are added, what is unknown is left
+    /// alone.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Damaged`] if the file is no usable database,
+    /// [`StoreError::Foreign`] if its tables are not those of an index,
+    /// [`StoreError::WrongDimension`] if the recorded dimension is not the one
+    /// of the vector table, and [`StoreError::Unavailable`] for anything else.
+    /// Nothing was changed in the first three cases.
+    pub async fn open(path: &Path) -> Result<Option<Self>, StoreError> {
+        open::existing(path).await
+    }
+
+    /// Opens an index and creates it first if there is no file, readable by its
+    /// owner only.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub async fn open_or_create(path: &Path) -> Result<Self, StoreError> {
+        open::created(path).await
+    }
+
+    /// Opens an index whatever there is, for a run that starts from nothing.
+    ///
+    /// A damaged file is moved aside under the suffix `.damaged`, which the
+    /// first complete run removes; another program's database is moved aside
+    /// under `.foreign` and stays. A lock file `<name>.replace-lock` keeps two
+    /// processes from replacing at once. An index of another dimension opens.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] if the file cannot be opened for any other
+    /// reason, or if another process holds the lock, which is named then.
+    /// Nothing was changed.
+    pub async fn open_or_replace(path: &Path) -> Result<Self, StoreError> {
+        open::replaced(path).await
+    }
+
+    /// Loads the vectors into memory now, so that the first search need not
+    /// read them from the file. Nothing waits for it, and nothing needs it.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] if the index cannot be read.
+    pub async fn load_vectors(&self) -> Result<(), StoreError> {
+        snapshot::load_resident(&self.shared).await.map_err(cannot_read)
+    }
+}
+
+impl fmt::Debug for SqliteStore {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("SqliteStore")
+            .field("path", &self.shared.path)
+            .finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl ChunkStore for SqliteStore {
+    async fn snapshot(&self) -> Result<Box<dyn Snapshot>, StoreError> {
+        Ok(Box::new(SqliteSnapshot::open(Arc::clone(&self.shared)).await?))
+    }
+
+    async fn apply(&self, changes: Vec<Change>) -> Result<(), StoreError> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let completed = changes.iter().any(|change| matches!(change, Change::Declare(Some(_))));
+        let mut writer = self.writer.lock().await;
+        let (generation, delta) = write::apply(&mut writer, changes).await?;
+        self.shared.keeper.committed(generation, delta);
+        if completed {
+            open::forget_damaged(&self.shared.path);
+        }
+        Ok(())
+    }
+}
+
+/// Wraps a failure of the technology.
+fn unavailable(what: impl Into<String>, source: impl Into<Cause>) -> StoreError {
+    StoreError::Unavailable { what: what.into(), source: source.into() }
+}
+
+/// What a failing read was about.
+fn cannot_read(source: sqlx::Error) -> StoreError {
+    unavailable("read the index", source)
+}
+
+/// What a failing write was about.
+fn cannot_write(source: sqlx::Error) -> StoreError {
+    unavailable("write to the index", source)
+}

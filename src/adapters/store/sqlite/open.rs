@@ -1,0 +1,286 @@
+//! Opening, creating and replacing the file.
+
+use std::ffi::{OsString, c_char, c_int};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use libsqlite3_sys::{SQLITE_BUSY, SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_OK};
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous,
+};
+use sqlx::{ConnectOptions as _, Connection as _};
+use tokio::runtime::Handle;
+use tokio::sync::Mutex;
+
+use crate::adapters::store::sqlite::resident::Keeper;
+use crate::adapters::store::sqlite::schema::{self, Tables};
+use crate::adapters::store::sqlite::{Shared, SqliteStore, unavailable};
+use crate::ports::chunk_store::StoreError;
+
+/// How long a statement waits for another process.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The most snapshots at a time.
+const READERS: u32 = 256;
+
+/// How long a reader that nobody needs is kept.
+const READER_IDLE: Duration = Duration::from_secs(60);
+
+/// Opens what exists.
+pub(super) async fn existing(path: &Path) -> Result<Option<SqliteStore>, StoreError> {
+    let path = absolute(path)?;
+    if !is_there(&path)? {
+        return Ok(None);
+    }
+    attach(&path, true).await.map(Some)
+}
+
+/// Opens what exists, else a new file.
+pub(super) async fn created(path: &Path) -> Result<SqliteStore, StoreError> {
+    let path = absolute(path)?;
+    create(&path)?;
+    attach(&path, true).await
+}
+
+/// Opens what exists if it is ours, else a new file in its place.
+pub(super) async fn replaced(path: &Path) -> Result<SqliteStore, StoreError> {
+    let path = absolute(path)?;
+    create(&path)?;
+    match attach(&path, false).await {
+        Err(StoreError::Damaged { .. } | StoreError::Foreign { .. }) => {}
+        other => return other,
+    }
+    let lock = ReplaceLock::take(&path)?;
+    // Another process may have replaced the file before the lock was taken.
+    let (suffix, reason) = match attach(&path, false).await {
+        Err(StoreError::Damaged { reason, .. }) => (".damaged", reason),
+        Err(StoreError::Foreign { reason, .. }) => (".foreign", reason),
+        other => return other,
+    };
+    let aside = move_aside(&path, suffix)?;
+    tracing::warn!(
+        path = %path.display(),
+        aside = %aside.display(),
+        reason,
+        "replacing a file that is not a usable index"
+    );
+    create(&path)?;
+    let store = attach(&path, false).await;
+    drop(lock);
+    store
+}
+
+/// Removes what a replacement moved aside, now that the index is whole again.
+pub(super) fn forget_damaged(path: &Path) {
+    for side in ["", "-wal", "-shm"] {
+        let aside = with_suffix(path, &format!(".damaged{side}"));
+        match std::fs::remove_file(&aside) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(path = %aside.display(), %error, "cannot remove a replaced index");
+            }
+            _ => {}
+        }
+    }
+}
+
+async fn attach(path: &Path, dimensions_agree: bool) -> Result<SqliteStore, StoreError> {
+    register_vectors(path)?;
+    let runtime = Handle::try_current().map_err(|error| cannot_open(path, error))?;
+    let path_text = path.display().to_string();
+    if path.is_dir() {
+        return Err(cannot_open(path, io::Error::from(io::ErrorKind::IsADirectory)));
+    }
+    let tables = look(path).await.map_err(|error| classify(path, error))?;
+    match tables {
+        Tables::Foreign(reason) => {
+            return Err(StoreError::Foreign { path: path_text, reason });
+        }
+        Tables::Ours(dimensions) if dimensions_agree => dimensions.check()?,
+        Tables::Ours(_) | Tables::Empty => {}
+    }
+    let mut writer = connect_writer(path).await.map_err(|error| cannot_open(path, error))?;
+    schema::settle(&mut writer).await.map_err(|error| cannot_open(path, error))?;
+    let readers = SqlitePoolOptions::new()
+        .max_connections(READERS)
+        .idle_timeout(READER_IDLE)
+        .test_before_acquire(false)
+        .connect_lazy_with(options(path).read_only(true));
+    Ok(SqliteStore {
+        shared: Arc::new(Shared {
+            path: path.to_owned(),
+            readers,
+            keeper: Keeper::default(),
+            runtime,
+        }),
+        writer: Mutex::new(writer),
+    })
+}
+
+/// Reads the tables without leaving a trace in the file.
+async fn look(path: &Path) -> Result<Tables, sqlx::Error> {
+    let mut connection = options(path).read_only(true).connect().await?;
+    let tables = Tables::read(&mut connection).await;
+    connection.close().await?;
+    tables
+}
+
+fn options(path: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(path)
+        .foreign_keys(true)
+        .busy_timeout(BUSY_TIMEOUT)
+        .disable_statement_logging()
+}
+
+/// Connects the writer. The change to a write-ahead log needs the file for
+/// itself and does not wait for it, unlike all else.
+async fn connect_writer(path: &Path) -> Result<SqliteConnection, sqlx::Error> {
+    let options =
+        options(path).journal_mode(SqliteJournalMode::Wal).synchronous(SqliteSynchronous::Normal);
+    let start = Instant::now();
+    loop {
+        match options.connect().await {
+            Err(error) if code(&error) == Some(SQLITE_BUSY) && start.elapsed() < BUSY_TIMEOUT => {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            other => return other,
+        }
+    }
+}
+
+fn classify(path: &Path, error: sqlx::Error) -> StoreError {
+    match code(&error) {
+        Some(SQLITE_NOTADB | SQLITE_CORRUPT) => StoreError::Damaged {
+            path: path.display().to_string(),
+            reason: match error {
+                sqlx::Error::Database(error) => error.message().to_owned(),
+                other => other.to_string(),
+            },
+        },
+        _ => cannot_open(path, error),
+    }
+}
+
+/// SQLite's own number for a failure, without the details.
+fn code(error: &sqlx::Error) -> Option<c_int> {
+    let code: c_int = error.as_database_error()?.code()?.parse().ok()?;
+    Some(code & 0xff)
+}
+
+fn cannot_open(path: &Path, source: impl Into<crate::ports::Cause>) -> StoreError {
+    unavailable(format!("open the index at {}", path.display()), source)
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
+    std::path::absolute(path).map_err(|error| cannot_open(path, error))
+}
+
+fn is_there(path: &Path) -> Result<bool, StoreError> {
+    path.try_exists().map_err(|error| cannot_open(path, error))
+}
+
+/// Makes an empty file if there is none; its side files get the same mode.
+fn create(path: &Path) -> Result<(), StoreError> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.open(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(cannot_open(path, error)),
+        _ => Ok(()),
+    }
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// Moves a file and its side files out of the way. An earlier damaged file is
+/// overwritten, another program's never.
+fn move_aside(path: &Path, suffix: &str) -> Result<PathBuf, StoreError> {
+    let mut aside = with_suffix(path, suffix);
+    let mut attempt = 1;
+    while suffix != ".damaged" && is_there(&aside)? {
+        aside = with_suffix(path, &format!("{suffix}.{attempt}"));
+        attempt += 1;
+    }
+    for side in ["-wal", "-shm", ""] {
+        match std::fs::rename(with_suffix(path, side), with_suffix(&aside, side)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(unavailable(format!("move {} aside", path.display()), error));
+            }
+            _ => {}
+        }
+    }
+    Ok(aside)
+}
+
+/// Held while a file is replaced. The operating system gives the lock back if
+/// the process dies; a file that is left over locks nothing.
+struct ReplaceLock {
+    path: PathBuf,
+    file: File,
+}
+
+impl ReplaceLock {
+    fn take(index: &Path) -> Result<Self, StoreError> {
+        let path = with_suffix(index, ".replace-lock");
+        let what = || format!("replace {}: {} is held", index.display(), path.display());
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(|error| unavailable(what(), error))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { path, file }),
+            Err(TryLockError::WouldBlock) => Err(unavailable(
+                what(),
+                "another process is replacing the index; wait for it and try again",
+            )),
+            Err(TryLockError::Error(error)) => Err(unavailable(what(), error)),
+        }
+    }
+}
+
+impl Drop for ReplaceLock {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_file(&self.path).and_then(|()| self.file.unlock()) {
+            tracing::warn!(path = %self.path.display(), %error, "cannot give the lock back");
+        }
+    }
+}
+
+/// The entry point of an extension, as SQLite calls it.
+type EntryPoint = unsafe extern "C" fn(
+    *mut libsqlite3_sys::sqlite3,
+    *mut *mut c_char,
+    *const libsqlite3_sys::sqlite3_api_routines,
+) -> c_int;
+
+/// Makes every connection that is opened from now on know vector tables.
+fn register_vectors(path: &Path) -> Result<(), StoreError> {
+    static REGISTERED: OnceLock<c_int> = OnceLock::new();
+    let result = *REGISTERED.get_or_init(|| {
+        #[expect(unsafe_code, reason = "an extension is registered by its C entry point")]
+        // SAFETY: `sqlite3_vec_init` is declared without its arguments, but it
+        // is a C function of exactly the type `EntryPoint`, linked statically
+        // and so valid for ever. `sqlite3_auto_extension` only stores it.
+        unsafe {
+            let entry = std::mem::transmute::<unsafe extern "C" fn(), EntryPoint>(
+                sqlite_vec::sqlite3_vec_init,
+            );
+            libsqlite3_sys::sqlite3_auto_extension(Some(entry))
+        }
+    });
+    if result == SQLITE_OK {
+        Ok(())
+    } else {
+        Err(cannot_open(path, format!("vector tables could not be registered ({result})")))
+    }
+}

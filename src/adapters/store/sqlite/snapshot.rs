@@ -1,0 +1,274 @@
+//! One read transaction as a view of the index.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use sqlx::Transaction;
+use sqlx::sqlite::{Sqlite, SqliteConnection};
+use tokio::sync::{Mutex, MutexGuard};
+
+use crate::adapters::store::ranking::{MATCHING_LIMIT, NEAREST_LIMIT};
+use crate::adapters::store::sqlite::matching::{self, Expression};
+use crate::adapters::store::sqlite::resident::Resident;
+use crate::adapters::store::sqlite::rows::{self, Which};
+use crate::adapters::store::sqlite::{
+    Shared, cannot_read, meta, nearest, schema, unavailable, vectors,
+};
+use crate::domain::chunk::{ChunkId, ContextMode};
+use crate::domain::document::DocumentPath;
+use crate::domain::embedding::{Embedding, ModelIdentity};
+use crate::ports::chunk_store::{
+    Candidate, Document, LexicalQuery, Restriction, Snapshot, StoreError, StoredChunk, Summary,
+};
+
+/// A view of the index as one commit left it.
+pub(super) struct SqliteSnapshot {
+    shared: Arc<Shared>,
+    generation: u64,
+    /// The copy in memory that fits, if there was one from the start.
+    resident: Option<Arc<Resident>>,
+    /// Taken only when the snapshot is dropped.
+    transaction: Mutex<Option<Transaction<'static, Sqlite>>>,
+}
+
+impl SqliteSnapshot {
+    /// Begins a transaction and fixes what it sees.
+    pub(super) async fn open(shared: Arc<Shared>) -> Result<Self, StoreError> {
+        let mut transaction = shared.readers.begin().await.map_err(cannot_read)?;
+        let generation =
+            meta::number(&mut transaction, meta::GENERATION).await.map_err(cannot_read)?;
+        let generation = u64::try_from(generation).unwrap_or(0);
+        let resident = shared.keeper.fitting(generation);
+        Ok(Self { shared, generation, resident, transaction: Mutex::new(Some(transaction)) })
+    }
+
+    async fn connection(&self) -> Reading<'_> {
+        Reading(self.transaction.lock().await)
+    }
+
+    /// The copy in memory of what this snapshot sees.
+    fn resident(&self) -> Option<Arc<Resident>> {
+        self.resident.clone().or_else(|| self.shared.keeper.fitting(self.generation))
+    }
+
+    /// Loads a copy beside the searches, unless one is on its way.
+    fn load_beside(&self) {
+        if self.shared.keeper.may_load(self.generation) {
+            let shared = Arc::clone(&self.shared);
+            self.shared.runtime.spawn(async move {
+                if let Err(error) = load(&shared).await {
+                    tracing::warn!(%error, "cannot load the vectors; they are read from the file");
+                }
+            });
+        }
+    }
+}
+
+/// Loads a copy of the newest generation, unless one is there or on its way.
+pub(super) async fn load_resident(shared: &Shared) -> Result<(), sqlx::Error> {
+    let generation = newest_generation(shared).await?;
+    if shared.keeper.may_load(generation) { load(shared).await } else { Ok(()) }
+}
+
+async fn newest_generation(shared: &Shared) -> Result<u64, sqlx::Error> {
+    let mut connection = shared.readers.acquire().await?;
+    let generation = meta::number(&mut connection, meta::GENERATION).await?;
+    Ok(u64::try_from(generation).unwrap_or(0))
+}
+
+/// Loads a copy and hands it over; [`Keeper::may_load`] was asked before.
+///
+/// [`Keeper::may_load`]: crate::adapters::store::sqlite::resident::Keeper::may_load
+async fn load(shared: &Shared) -> Result<(), sqlx::Error> {
+    let loading = shared.keeper.loading();
+    let mut transaction = shared.readers.begin().await?;
+    let generation = meta::number(&mut transaction, meta::GENERATION).await?;
+    let generation = u64::try_from(generation).unwrap_or(0);
+    loading.done(Resident::load(&mut transaction, generation).await?);
+    Ok(())
+}
+
+impl Drop for SqliteSnapshot {
+    fn drop(&mut self) {
+        let _runtime = self.shared.runtime.enter();
+        drop(self.transaction.get_mut().take());
+    }
+}
+
+/// The transaction, for one statement after the other.
+struct Reading<'a>(MutexGuard<'a, Option<Transaction<'static, Sqlite>>>);
+
+impl Reading<'_> {
+    fn get(&mut self) -> Result<&mut SqliteConnection, StoreError> {
+        match self.0.as_mut() {
+            Some(transaction) => Ok(transaction),
+            None => Err(unavailable("read the index", "the snapshot has ended")),
+        }
+    }
+}
+
+#[async_trait]
+impl Snapshot for SqliteSnapshot {
+    async fn summary(&self) -> Result<Summary, StoreError> {
+        let mut reading = self.connection().await;
+        summary(reading.get()?, self.generation).await.map_err(cannot_read)
+    }
+
+    async fn documents(&self) -> Result<Vec<Arc<Document>>, StoreError> {
+        if let Some(resident) = self.resident() {
+            return Ok(resident.documents());
+        }
+        let mut reading = self.connection().await;
+        let documents = rows::all_documents(reading.get()?).await.map_err(cannot_read)?;
+        let mut documents: Vec<_> = documents.into_values().collect();
+        documents.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        Ok(documents)
+    }
+
+    async fn chunks(&self, ids: &[ChunkId]) -> Result<Vec<StoredChunk>, StoreError> {
+        let mut reading = self.connection().await;
+        let chunks = rows::chunks(reading.get()?, Which::Ids(ids)).await.map_err(cannot_read)?;
+        let chunks: HashMap<ChunkId, StoredChunk> =
+            chunks.into_iter().map(|chunk| (chunk.id, chunk)).collect();
+        Ok(ids.iter().filter_map(|id| chunks.get(id).cloned()).collect())
+    }
+
+    async fn chunks_of(&self, path: &DocumentPath) -> Result<Vec<StoredChunk>, StoreError> {
+        let mut reading = self.connection().await;
+        rows::chunks(reading.get()?, Which::Of(path)).await.map_err(cannot_read)
+    }
+
+    async fn embeddings(&self, ids: &[ChunkId]) -> Result<Vec<Option<Embedding>>, StoreError> {
+        if let Some(resident) = self.resident() {
+            let vector = |id: &ChunkId| resident.vector(id.0).map(<[f32]>::to_vec);
+            return Ok(ids.iter().map(|id| vector(id).map(Embedding::from_stored)).collect());
+        }
+        let mut reading = self.connection().await;
+        let vectors = stored_vectors(reading.get()?, ids).await.map_err(cannot_read)?;
+        Ok(ids.iter().map(|id| vectors.get(&id.0).cloned().map(Embedding::from_stored)).collect())
+    }
+
+    async fn nearest(
+        &self,
+        query: &Embedding,
+        depth: usize,
+        restriction: &Restriction,
+    ) -> Result<Vec<Candidate>, StoreError> {
+        let depth = depth.min(NEAREST_LIMIT);
+        let values = query.as_slice();
+        let mut reading = self.connection().await;
+        if let Some(expected) = dimension(reading.get()?).await.map_err(cannot_read)?
+            && expected != values.len()
+        {
+            return Err(StoreError::WrongDimension { expected, actual: values.len() });
+        }
+        let excluded =
+            matching::excluded(reading.get()?, &restriction.excluded).await.map_err(cannot_read)?;
+        let filter = &restriction.filter;
+        if let Some(resident) = self.resident() {
+            drop(reading);
+            let admission = resident.admission(filter, excluded);
+            return nearest::in_memory(resident, values.to_vec(), depth, admission).await;
+        }
+        let found = nearest::in_file(reading.get()?, values, depth, filter, &excluded)
+            .await
+            .map_err(cannot_read)?;
+        self.load_beside();
+        Ok(found)
+    }
+
+    async fn matching(
+        &self,
+        query: &LexicalQuery,
+        depth: usize,
+        restriction: &Restriction,
+    ) -> Result<Vec<Candidate>, StoreError> {
+        let depth = depth.min(MATCHING_LIMIT);
+        let expression = Expression::new(&query.phrases, &restriction.excluded, query.weights);
+        let Some(expression) = expression.filter(|_| depth > 0) else { return Ok(Vec::new()) };
+        let mut reading = self.connection().await;
+        let filter = &restriction.filter;
+        let found = if let Some(resident) = self.resident() {
+            let admission = resident.admission(filter, HashSet::new());
+            matching::with_resident(reading.get()?, &expression, depth, &resident, &admission).await
+        } else {
+            matching::in_file(reading.get()?, &expression, depth, filter).await
+        };
+        found.map_err(cannot_read)
+    }
+}
+
+/// The dimension of the vector table, else the recorded one.
+async fn dimension(connection: &mut SqliteConnection) -> Result<Option<usize>, sqlx::Error> {
+    if let Some(dimension) = schema::declared_dimension(connection).await? {
+        return Ok(Some(dimension));
+    }
+    let recorded = meta::number(connection, meta::DIMENSION).await?;
+    Ok(usize::try_from(recorded).ok().filter(|&dimension| dimension > 0))
+}
+
+/// The vectors of those chunks that are there.
+async fn stored_vectors(
+    connection: &mut SqliteConnection,
+    ids: &[ChunkId],
+) -> Result<HashMap<i64, Vec<f32>>, sqlx::Error> {
+    if !vectors::exist(connection).await? {
+        return Ok(HashMap::new());
+    }
+    let there: Vec<i64> =
+        sqlx::query_scalar("SELECT id FROM chunks WHERE id IN (SELECT value FROM json_each(?))")
+            .bind(rows::json_numbers(ids.iter().map(|id| id.0)))
+            .fetch_all(&mut *connection)
+            .await?;
+    vectors::of(connection, &rows::json_numbers(there)).await
+}
+
+async fn summary(
+    connection: &mut SqliteConnection,
+    generation: u64,
+) -> Result<Summary, sqlx::Error> {
+    let entries = meta::all(connection).await?;
+    let (documents, chunks, field_values): (i64, i64, i64) = sqlx::query_as(
+        "SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM chunks),
+            (SELECT count(*) FROM document_fields)",
+    )
+    .fetch_one(&mut *connection)
+    .await?;
+    let pending = if vectors::exist(connection).await? {
+        sqlx::query_scalar(
+            "SELECT count(*) FROM chunks
+             WHERE id NOT IN (SELECT rowid FROM vec_chunks_rowids)",
+        )
+        .fetch_one(&mut *connection)
+        .await?
+    } else {
+        chunks
+    };
+    let tags: Vec<Option<String>> =
+        sqlx::query_scalar("SELECT tags FROM documents WHERE tags IS NOT NULL AND tags <> '[]'")
+            .fetch_all(connection)
+            .await?;
+    let unreadable = tags.iter().flatten().filter(|tags| rows::words(tags).is_none()).count();
+    let number = |number: i64| u64::try_from(number).unwrap_or(0);
+    Ok(Summary {
+        identity: identity(&entries),
+        context_mode: entries.get(meta::CONTEXT_MODE).and_then(|word| ContextMode::from_text(word)),
+        declared_fields: entries
+            .get(meta::DECLARED_FIELDS)
+            .and_then(|fields| rows::words(fields))
+            .map(|fields| fields.into_iter().collect()),
+        field_values: number(field_values),
+        documents: number(documents),
+        chunks: number(chunks),
+        chunks_without_vector: number(pending),
+        unreadable_tags: u64::try_from(unreadable).unwrap_or(u64::MAX),
+        generation,
+    })
+}
+
+fn identity(entries: &BTreeMap<String, String>) -> Option<ModelIdentity> {
+    let model = entries.get(meta::MODEL)?.clone();
+    let dimension = entries.get(meta::DIMENSION)?.parse().ok()?;
+    Some(ModelIdentity { model, dimension })
+}

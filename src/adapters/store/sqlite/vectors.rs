@@ -1,0 +1,88 @@
+//! The vector table.
+//!
+//! Rows are read in the blocks that sqlite-vec keeps them in: its own scan of a
+//! whole table looks every row up by number, and takes ten times as long.
+
+use std::collections::HashMap;
+
+use sqlx::sqlite::SqliteConnection;
+
+use crate::ports::Cause;
+
+/// Whether the vector table is there.
+pub(super) async fn exist(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+    sqlx::query_scalar("SELECT count(*) > 0 FROM sqlite_master WHERE name = 'vec_chunks'")
+        .fetch_one(connection)
+        .await
+}
+
+/// A vector as the table stores it.
+pub(super) fn encode(values: &[f32]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+/// A stored vector.
+pub(super) fn decode(bytes: &[u8]) -> Vec<f32> {
+    let (numbers, _) = bytes.as_chunks::<4>();
+    numbers.iter().map(|&number| f32::from_le_bytes(number)).collect()
+}
+
+/// The vectors with these numbers.
+///
+/// - `ids`: a JSON array.
+pub(super) async fn of(
+    connection: &mut SqliteConnection,
+    ids: &str,
+) -> Result<HashMap<i64, Vec<f32>>, sqlx::Error> {
+    let rows: Vec<(i64, Vec<u8>)> = sqlx::query_as(
+        "SELECT chunk_id, embedding FROM vec_chunks
+         WHERE chunk_id IN (SELECT value FROM json_each(?))",
+    )
+    .bind(ids)
+    .fetch_all(connection)
+    .await?;
+    Ok(rows.into_iter().map(|(id, bytes)| (id, decode(&bytes))).collect())
+}
+
+/// Every vector with its number, block by block.
+pub(super) async fn each(
+    connection: &mut SqliteConnection,
+    dimension: usize,
+    mut visit: impl FnMut(i64, &[f32]) + Send,
+) -> Result<(), sqlx::Error> {
+    let blocks: Vec<i64> =
+        sqlx::query_scalar("SELECT chunk_id FROM vec_chunks_chunks ORDER BY chunk_id")
+            .fetch_all(&mut *connection)
+            .await?;
+    for block in blocks {
+        let (validity, ids, bytes): (Vec<u8>, Vec<u8>, Vec<u8>) = sqlx::query_as(
+            "SELECT c.validity, c.rowids, v.vectors
+             FROM vec_chunks_chunks c JOIN vec_chunks_vector_chunks00 v ON v.rowid = c.chunk_id
+             WHERE c.chunk_id = ?",
+        )
+        .bind(block)
+        .fetch_one(&mut *connection)
+        .await?;
+        let (ids, _) = ids.as_chunks::<8>();
+        if validity.len() * 8 < ids.len() || bytes.len() != ids.len() * dimension * 4 {
+            return Err(unreadable(block));
+        }
+        let mut row = vec![0.0; dimension];
+        for (place, &id) in ids.iter().enumerate() {
+            if validity[place / 8] >> (place % 8) & 1 == 0 {
+                continue;
+            }
+            let (numbers, _) = bytes[place * dimension * 4..].as_chunks::<4>();
+            for (value, &number) in row.iter_mut().zip(numbers) {
+                *value = f32::from_le_bytes(number);
+            }
+            visit(i64::from_le_bytes(id), &row);
+        }
+    }
+    Ok(())
+}
+
+fn unreadable(block: i64) -> sqlx::Error {
+    let cause: Cause = format!("block {block} of the vector table has another size").into();
+    sqlx::Error::Decode(cause)
+}

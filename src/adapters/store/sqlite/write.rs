@@ -1,0 +1,413 @@
+//! Changes, all or none.
+
+use sqlx::Connection as _;
+use sqlx::sqlite::SqliteConnection;
+
+use crate::adapters::store::sqlite::resident::{Added, Delta};
+use crate::adapters::store::sqlite::statistics::{self, Totals};
+use crate::adapters::store::sqlite::{cannot_write, meta, rows, schema, vectors};
+use crate::domain::chunk::ChunkId;
+use crate::domain::document::DocumentPath;
+use crate::domain::embedding::{Embedding, ModelIdentity};
+use crate::ports::chunk_store::{Change, Document, NewChunk, StoreError};
+
+/// Makes changes in one transaction. Returns the generation that they made and
+/// what a resident copy has to know of them.
+pub(super) async fn apply(
+    connection: &mut SqliteConnection,
+    changes: Vec<Change>,
+) -> Result<(u64, Delta), StoreError> {
+    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await.map_err(cannot_write)?;
+    let made = match Batch::run(&mut transaction, changes).await {
+        Ok(made) => made,
+        Err(Failure(error)) => {
+            // The caller is told why the changes were refused. Dropping the
+            // transaction would undo them as well, only later.
+            if let Err(undo) = transaction.rollback().await {
+                tracing::warn!(error = %undo, "cannot undo a refused change at once");
+            }
+            return Err(error);
+        }
+    };
+    transaction.commit().await.map_err(cannot_write)?;
+    Ok(made)
+}
+
+/// A failure of either kind, so that `?` works for both.
+struct Failure(StoreError);
+
+impl From<sqlx::Error> for Failure {
+    fn from(error: sqlx::Error) -> Self {
+        Self(cannot_write(error))
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self(error)
+    }
+}
+
+/// A transaction under way.
+struct Batch<'a> {
+    connection: &'a mut SqliteConnection,
+    last_chunk: i64,
+    /// Of the vector table, or the one that it will have.
+    dimension: Option<usize>,
+    /// Whether there is a vector table.
+    has_vectors: bool,
+    /// What left the full-text table.
+    gone: Totals,
+    delta: Delta,
+    /// Documents that a resident copy has to read again.
+    touched: Vec<i64>,
+}
+
+impl<'a> Batch<'a> {
+    async fn run(
+        connection: &'a mut SqliteConnection,
+        changes: Vec<Change>,
+    ) -> Result<(u64, Delta), Failure> {
+        let recorded = meta::number(connection, meta::LAST_CHUNK).await?;
+        let highest: Option<i64> =
+            sqlx::query_scalar("SELECT max(id) FROM chunks").fetch_one(&mut *connection).await?;
+        let last_chunk = recorded.max(highest.unwrap_or(0));
+        let declared = schema::declared_dimension(connection).await?;
+        let identity = meta::number(connection, meta::DIMENSION).await?;
+        let dimension = declared.or(usize::try_from(identity).ok().filter(|&number| number > 0));
+        let mut batch = Self {
+            has_vectors: vectors::exist(connection).await?,
+            connection,
+            last_chunk,
+            dimension,
+            gone: Totals::default(),
+            delta: Delta::default(),
+            touched: Vec::new(),
+        };
+        for change in changes {
+            batch.make(change).await?;
+        }
+        if batch.last_chunk != recorded {
+            let last_chunk = batch.last_chunk.to_string();
+            meta::set(batch.connection, meta::LAST_CHUNK, &last_chunk).await?;
+        }
+        batch.finish().await
+    }
+
+    async fn finish(self) -> Result<(u64, Delta), Failure> {
+        let Self { connection, gone, mut delta, mut touched, dimension, .. } = self;
+        if !gone.is_empty() {
+            statistics::settle(connection, &gone).await?;
+        }
+        touched.sort_unstable();
+        touched.dedup();
+        let mut documents =
+            rows::documents(connection, rows::json_numbers(touched.iter().copied())).await?;
+        delta.documents = touched.into_iter().map(|id| (id, documents.remove(&id))).collect();
+        delta.dimension = dimension;
+        let generation = meta::number(connection, meta::GENERATION).await?.max(0) + 1;
+        meta::set(connection, meta::GENERATION, &generation.to_string()).await?;
+        Ok((generation.unsigned_abs(), delta))
+    }
+
+    async fn make(&mut self, change: Change) -> Result<(), Failure> {
+        match change {
+            Change::Put { document, chunks } => self.put(&document, chunks).await,
+            Change::Describe(document) => {
+                let id = self.known(&document.path).await?;
+                self.describe(id, &document).await
+            }
+            Change::Rename { from, to } => self.rename(&from, to).await,
+            Change::Resize { path, size_bytes } => {
+                let id = self.known(&path).await?;
+                sqlx::query("UPDATE documents SET size_bytes = ? WHERE id = ?")
+                    .bind(signed(size_bytes))
+                    .bind(id)
+                    .execute(&mut *self.connection)
+                    .await?;
+                self.touched.push(id);
+                Ok(())
+            }
+            Change::Remove(path) => self.remove(&path).await,
+            Change::Embed { chunk, embedding } => self.embed(chunk, &embedding).await,
+            Change::Empty(identity) => self.empty(&identity).await,
+            Change::Identify(identity) => self.identify(&identity).await,
+            Change::UseContext(mode) => {
+                Ok(meta::set(self.connection, meta::CONTEXT_MODE, mode.as_str()).await?)
+            }
+            Change::Declare(None) => {
+                Ok(meta::remove(self.connection, meta::DECLARED_FIELDS).await?)
+            }
+            Change::Declare(Some(fields)) => {
+                let fields = rows::json_words(&fields);
+                Ok(meta::set(self.connection, meta::DECLARED_FIELDS, &fields).await?)
+            }
+        }
+    }
+
+    async fn put(&mut self, document: &Document, chunks: Vec<NewChunk>) -> Result<(), Failure> {
+        let id = if let Some(id) = self.find(&document.path).await? {
+            self.clear(id).await?;
+            id
+        } else {
+            sqlx::query_scalar(
+                "INSERT INTO documents (path, content_hash, last_indexed) VALUES (?, '', '')
+                 RETURNING id",
+            )
+            .bind(document.path.as_str())
+            .fetch_one(&mut *self.connection)
+            .await?
+        };
+        self.describe(id, document).await?;
+        for (index, new) in (0_i64..).zip(chunks) {
+            self.add(id, index, new).await?;
+        }
+        Ok(())
+    }
+
+    async fn describe(&mut self, id: i64, document: &Document) -> Result<(), Failure> {
+        sqlx::query(
+            "UPDATE documents SET title = ?, topic = ?, category = ?, depth = ?, tags = ?,
+                date = ?, content_hash = ?, last_indexed = ?, size_bytes = ? WHERE id = ?",
+        )
+        .bind(&document.title)
+        .bind(&document.topic)
+        .bind(&document.category)
+        .bind(&document.depth)
+        .bind(rows::json_words(&document.tags))
+        .bind(&document.date)
+        .bind(document.hash.as_str())
+        .bind(&document.indexed_at)
+        .bind(document.size_bytes.map(signed))
+        .bind(id)
+        .execute(&mut *self.connection)
+        .await?;
+        sqlx::query("DELETE FROM document_fields WHERE document_id = ?")
+            .bind(id)
+            .execute(&mut *self.connection)
+            .await?;
+        for (key, values) in &document.fields {
+            for value in values {
+                sqlx::query(
+                    "INSERT INTO document_fields (document_id, key, value) VALUES (?, ?, ?)",
+                )
+                .bind(id)
+                .bind(key)
+                .bind(value)
+                .execute(&mut *self.connection)
+                .await?;
+            }
+        }
+        self.touched.push(id);
+        Ok(())
+    }
+
+    async fn add(&mut self, owner: i64, index: i64, new: NewChunk) -> Result<(), Failure> {
+        if let Some(embedding) = &new.embedding {
+            self.fit(embedding.dimension())?;
+        }
+        self.last_chunk += 1;
+        let id = self.last_chunk;
+        let NewChunk { chunk, quality, embedding } = new;
+        sqlx::query(
+            "INSERT INTO chunks (id, document_id, chunk_index, heading, level, content,
+                token_count, quality_score, context_text, start_line, end_line, symbol_kind,
+                table_rows)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        )
+        .bind(id)
+        .bind(owner)
+        .bind(index)
+        .bind(&chunk.heading)
+        .bind(chunk.level.map(i64::from))
+        .bind(&chunk.content)
+        .bind(i64::from(chunk.token_count()))
+        .bind(f64::from(quality))
+        .bind(&chunk.context)
+        .bind(chunk.lines.map(|lines| i64::from(lines.start)))
+        .bind(chunk.lines.map(|lines| i64::from(lines.end)))
+        .bind(&chunk.symbol_kind)
+        .bind(rows::json_spans(&chunk.table_rows))
+        .execute(&mut *self.connection)
+        .await?;
+        sqlx::query(
+            "INSERT INTO fts_chunks (rowid, heading, context, content) VALUES (?, ?, ?, ?)",
+        )
+        .bind(id)
+        .bind(&chunk.heading)
+        .bind(&chunk.context)
+        .bind(&chunk.content)
+        .execute(&mut *self.connection)
+        .await?;
+        if let Some(embedding) = &embedding {
+            self.write_vector(id, embedding.as_slice()).await?;
+        }
+        let vector = embedding.map(|embedding| embedding.as_slice().to_vec());
+        self.delta.add(Added { id, owner, quality, vector });
+        Ok(())
+    }
+
+    async fn rename(&mut self, from: &DocumentPath, to: DocumentPath) -> Result<(), Failure> {
+        let id = self.known(from).await?;
+        if self.find(&to).await?.is_some() {
+            return Err(StoreError::Exists { path: to }.into());
+        }
+        sqlx::query("UPDATE documents SET path = ? WHERE id = ?")
+            .bind(to.as_str())
+            .bind(id)
+            .execute(&mut *self.connection)
+            .await?;
+        self.touched.push(id);
+        Ok(())
+    }
+
+    async fn remove(&mut self, path: &DocumentPath) -> Result<(), Failure> {
+        let Some(id) = self.find(path).await? else { return Ok(()) };
+        self.clear(id).await?;
+        for statement in [
+            "DELETE FROM document_fields WHERE document_id = ?",
+            "DELETE FROM documents WHERE id = ?",
+        ] {
+            sqlx::query(statement).bind(id).execute(&mut *self.connection).await?;
+        }
+        self.touched.push(id);
+        Ok(())
+    }
+
+    async fn embed(&mut self, chunk: ChunkId, embedding: &Embedding) -> Result<(), Failure> {
+        let there: Option<i64> = sqlx::query_scalar("SELECT id FROM chunks WHERE id = ?")
+            .bind(chunk.0)
+            .fetch_optional(&mut *self.connection)
+            .await?;
+        if there.is_none() {
+            return Ok(());
+        }
+        self.fit(embedding.dimension())?;
+        if self.has_vectors {
+            sqlx::query("DELETE FROM vec_chunks WHERE chunk_id = ?")
+                .bind(chunk.0)
+                .execute(&mut *self.connection)
+                .await?;
+        }
+        self.write_vector(chunk.0, embedding.as_slice()).await?;
+        self.delta.embed(chunk.0, embedding.as_slice().to_vec());
+        Ok(())
+    }
+
+    async fn empty(&mut self, identity: &ModelIdentity) -> Result<(), Failure> {
+        sqlx::raw_sql(
+            "DELETE FROM document_fields;
+             DELETE FROM chunks;
+             DELETE FROM documents;
+             INSERT INTO fts_chunks (fts_chunks) VALUES ('delete-all');",
+        )
+        .execute(&mut *self.connection)
+        .await?;
+        self.create_vectors(identity.dimension).await?;
+        for key in [meta::CONTEXT_MODE, meta::DECLARED_FIELDS] {
+            meta::remove(self.connection, key).await?;
+        }
+        self.gone = Totals::default();
+        self.touched.clear();
+        self.delta = Delta::emptied();
+        self.record(identity).await
+    }
+
+    async fn identify(&mut self, identity: &ModelIdentity) -> Result<(), Failure> {
+        if self.has_vectors {
+            let used: bool = sqlx::query_scalar("SELECT count(*) > 0 FROM vec_chunks_rowids")
+                .fetch_one(&mut *self.connection)
+                .await?;
+            if used {
+                self.fit(identity.dimension)?;
+            } else if self.dimension != Some(identity.dimension) {
+                self.create_vectors(identity.dimension).await?;
+            }
+        } else {
+            self.create_vectors(identity.dimension).await?;
+        }
+        self.record(identity).await
+    }
+
+    async fn record(&mut self, identity: &ModelIdentity) -> Result<(), Failure> {
+        meta::set(self.connection, meta::MODEL, &identity.model).await?;
+        meta::set(self.connection, meta::DIMENSION, &identity.dimension.to_string()).await?;
+        self.dimension = Some(identity.dimension);
+        Ok(())
+    }
+
+    /// Takes all chunks from a document.
+    async fn clear(&mut self, document: i64) -> Result<(), Failure> {
+        let ids: Vec<i64> = sqlx::query_scalar("SELECT id FROM chunks WHERE document_id = ?")
+            .bind(document)
+            .fetch_all(&mut *self.connection)
+            .await?;
+        let list = rows::json_numbers(ids.iter().copied());
+        let left = statistics::of_rows(self.connection, &list).await?;
+        self.gone.add(&left);
+        sqlx::query("DELETE FROM fts_chunks WHERE rowid IN (SELECT value FROM json_each(?))")
+            .bind(&list)
+            .execute(&mut *self.connection)
+            .await?;
+        if self.has_vectors {
+            sqlx::query(
+                "DELETE FROM vec_chunks WHERE chunk_id IN (SELECT value FROM json_each(?))",
+            )
+            .bind(&list)
+            .execute(&mut *self.connection)
+            .await?;
+        }
+        sqlx::query("DELETE FROM chunks WHERE document_id = ?")
+            .bind(document)
+            .execute(&mut *self.connection)
+            .await?;
+        self.delta.remove(ids);
+        Ok(())
+    }
+
+    async fn write_vector(&mut self, id: i64, values: &[f32]) -> Result<(), Failure> {
+        if !self.has_vectors {
+            self.create_vectors(values.len()).await?;
+        }
+        sqlx::query("INSERT INTO vec_chunks (chunk_id, embedding) VALUES (?, ?)")
+            .bind(id)
+            .bind(vectors::encode(values))
+            .execute(&mut *self.connection)
+            .await?;
+        Ok(())
+    }
+
+    async fn create_vectors(&mut self, dimension: usize) -> Result<(), Failure> {
+        schema::create_vectors(self.connection, dimension).await?;
+        self.has_vectors = true;
+        Ok(())
+    }
+
+    fn fit(&mut self, actual: usize) -> Result<(), StoreError> {
+        let expected = *self.dimension.get_or_insert(actual);
+        if expected == actual {
+            Ok(())
+        } else {
+            Err(StoreError::WrongDimension { expected, actual })
+        }
+    }
+
+    async fn find(&mut self, path: &DocumentPath) -> Result<Option<i64>, Failure> {
+        Ok(sqlx::query_scalar("SELECT id FROM documents WHERE path = ?")
+            .bind(path.as_str())
+            .fetch_optional(&mut *self.connection)
+            .await?)
+    }
+
+    async fn known(&mut self, path: &DocumentPath) -> Result<i64, Failure> {
+        match self.find(path).await? {
+            Some(id) => Ok(id),
+            None => Err(StoreError::NotFound { path: path.clone() }.into()),
+        }
+    }
+}
+
+/// A size as SQLite can hold it.
+fn signed(size_bytes: u64) -> i64 {
+    i64::try_from(size_bytes).unwrap_or(i64::MAX)
+}
