@@ -90,6 +90,11 @@ fn sources(folder: &str) -> Vec<Source> {
         .collect()
 }
 
+/// Whether a file under `src` is compiled for tests only.
+fn is_test(path: &str) -> bool {
+    path.ends_with("tests.rs") || path.ends_with("testing.rs")
+}
+
 /// The lines of code: without comments, and without the tests at a file's end.
 fn code(source: &Source) -> impl Iterator<Item = (usize, &str)> {
     source
@@ -105,7 +110,7 @@ fn code(source: &Source) -> impl Iterator<Item = (usize, &str)> {
 fn no_layer_names_what_it_must_not() {
     let mut breaches = Vec::new();
     for (layer, forbidden) in FORBIDDEN {
-        for source in sources(layer).iter().filter(|source| !source.path.ends_with("tests.rs")) {
+        for source in sources(layer).iter().filter(|source| !is_test(&source.path)) {
             for (number, line) in code(source) {
                 for name in forbidden.iter().filter(|name| line.contains(**name)) {
                     breaches.push(format!("{}:{number} names {name}", source.path));
@@ -120,7 +125,7 @@ fn no_layer_names_what_it_must_not() {
 fn of_the_use_cases_only_the_wiring_names_adapters() {
     let breaches: Vec<String> = sources("src/app")
         .iter()
-        .filter(|source| source.path != "src/app/wiring.rs")
+        .filter(|source| source.path != "src/app/wiring.rs" && !is_test(&source.path))
         .filter(|source| code(source).any(|(_, line)| line.contains("crate::adapters")))
         .map(|source| source.path.clone())
         .collect();

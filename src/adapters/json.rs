@@ -141,10 +141,7 @@ impl<'a> From<&'a Hit> for HitShape<'a> {
             tags: &hit.tags,
             content: &hit.content,
             match_spans: hit.match_spans.as_ref().map(|spans| {
-                spans
-                    .iter()
-                    .map(|span| SpanShape { start: span.start, end: span.end })
-                    .collect()
+                spans.iter().map(|span| SpanShape { start: span.start, end: span.end }).collect()
             }),
             expanded_from: hit.expanded_from.map(ExpansionShape::from),
             start_line: hit.lines.map(|lines| lines.start),
@@ -388,10 +385,8 @@ mod tests {
     // SRCH-134
     #[test]
     fn a_whole_document_tells_how_many_chunks_it_has() {
-        let hit = Hit {
-            expanded_from: Some(Expansion::WholeDocument { total_chunks: 4 }),
-            ..bare_hit()
-        };
+        let hit =
+            Hit { expanded_from: Some(Expansion::WholeDocument { total_chunks: 4 }), ..bare_hit() };
         assert_eq!(
             answer_of(hit)["results"][0]["expanded_from"],
             json!({ "kind": "whole_document", "total_chunks": 4 })

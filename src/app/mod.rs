@@ -13,3 +13,6 @@ pub mod search;
 
 pub mod service;
 pub mod wiring;
+
+#[cfg(test)]
+mod testing;

@@ -85,7 +85,7 @@ impl Handler for Service {
             category: document.category.as_deref(),
             topic: document.topic.as_deref(),
             title: document.title.as_deref(),
-            indexed_at: Some(&document.indexed_at),
+            indexed_at: &document.indexed_at,
         })))
     }
 

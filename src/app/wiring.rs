@@ -113,7 +113,7 @@ impl Groove {
         surroundings: &Surroundings,
         file: IndexFile,
     ) -> Result<Option<Self>, AppError> {
-        let place = place(kb_path, surroundings)?;
+        let place = place(kb_path, &surroundings.working_dir)?;
         let source =
             FilesystemSource::new(&place.root, config.formats.clone(), &config.exclude_dirs)?;
         let model = model(&config, surroundings)?;
@@ -121,7 +121,7 @@ impl Groove {
         if file != IndexFile::Replaced {
             check_identity(&store.snapshot().await?.summary().await?, &model)?;
         }
-        let parsers: [Arc<dyn Parser>; 1] = [Arc::new(Guarded::new(MarkdownParser))];
+        let parsers: [Arc<dyn Parser>; 1] = [Arc::new(Guarded::new(MarkdownParser::new()))];
         let registry = Registry::new(parsers, &config.formats);
         let source = Arc::new(source);
         Ok(Some(Self { place, config, model, source, registry, store }))
@@ -186,9 +186,9 @@ impl Groove {
 /// [`AppError`] if there is no such place, or the file cannot be used.
 pub async fn summary_of(
     kb_path: &Path,
-    surroundings: &Surroundings,
+    working_dir: &Path,
 ) -> Result<(Place, Option<Summary>), AppError> {
-    let place = place(kb_path, surroundings)?;
+    let place = place(kb_path, working_dir)?;
     let summary = match open_store(&place, IndexFile::Existing).await? {
         Some(store) => Some(store.snapshot().await?.summary().await?),
         None => None,
@@ -208,8 +208,8 @@ pub async fn serve_stdio(service: Service, stop: Stop) -> Result<(), AppError> {
         .map_err(|error| AppError::Invalid(crate::app::error::chain(&error)))
 }
 
-fn place(kb_path: &Path, surroundings: &Surroundings) -> Result<Place, AppError> {
-    Place::of(kb_path, &surroundings.working_dir, Path::canonicalize)
+fn place(kb_path: &Path, working_dir: &Path) -> Result<Place, AppError> {
+    Place::of(kb_path, working_dir, Path::canonicalize)
 }
 
 async fn open_store(

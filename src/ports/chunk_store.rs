@@ -246,7 +246,7 @@ pub trait Snapshot: Send + Sync {
 }
 
 /// What is recorded of an index as a whole.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
     /// What its vectors were made with, once that is known.
     pub identity: Option<ModelIdentity>,
@@ -263,6 +263,8 @@ pub struct Summary {
     pub chunks: u64,
     /// Chunks whose vector is still to come.
     pub chunks_without_vector: u64,
+    /// How many chunks there are of each quality, in ascending order.
+    pub qualities: Vec<(f32, u64)>,
     /// Documents whose stored tags cannot be read back.
     pub unreadable_tags: u64,
     /// A number that every change raises, by this process or another.

@@ -1,1 +1,573 @@
 //! The contract of the transport port.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::future::BoxFuture;
+use grooveseek::adapters::json;
+use grooveseek::adapters::transport::memory::CallError;
+use grooveseek::adapters::transport::memory::MemoryClient;
+use grooveseek::adapters::transport::memory::connection;
+use grooveseek::adapters::transport::stdio::StdioTransport;
+use grooveseek::domain::document::Metadata;
+use grooveseek::domain::search::Hit;
+use grooveseek::domain::search::SearchAnswer;
+use grooveseek::domain::search::SearchRequest;
+use grooveseek::domain::topics::TopicFolder;
+use grooveseek::domain::topics::TopicGroup;
+use grooveseek::ports::transport::DocumentAnswer;
+use grooveseek::ports::transport::Handler;
+use grooveseek::ports::transport::Progress;
+use grooveseek::ports::transport::RebuildAnswer;
+use grooveseek::ports::transport::Refused;
+use grooveseek::ports::transport::Transport;
+use grooveseek::ports::transport::TransportError;
+use rmcp::ClientHandler;
+use rmcp::RoleClient;
+use rmcp::model::CallToolRequestParams;
+use rmcp::model::JsonObject;
+use rmcp::model::ProgressNotificationParam;
+use rmcp::model::ProtocolVersion;
+use rmcp::service::ClientLifecycleMode;
+use rmcp::service::ClientServiceExt as _;
+use rmcp::service::NotificationContext;
+use rmcp::service::RunningService;
+use serde_json::Value;
+use tokio::sync::Barrier;
+use tokio::sync::Notify;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+macro_rules! transport_contract {
+    ($($adapter:tt)+) => {
+        contract! { $($adapter)+;
+            a_search_arrives_whole_and_so_does_its_answer,
+            a_document_is_asked_for_and_handed_out,
+            the_topics_arrive_in_order,
+            a_run_is_started_and_its_counters_come_back,
+            the_progress_of_a_run_is_heard_up_to_the_last_step,
+            a_refusal_arrives_word_for_word,
+            a_refusal_ends_its_own_request_and_no_other,
+            a_panic_ends_its_own_request_and_no_other,
+            requests_of_one_client_are_worked_on_side_by_side,
+            a_stop_waits_for_what_is_in_flight_and_has_it_answered,
+            after_a_stop_nobody_is_served,
+            serving_ends_well_when_the_client_has_gone,
+            a_run_is_finished_even_if_its_client_has_gone,
+        }
+    };
+}
+
+transport_contract! { memory = super::in_memory }
+transport_contract! { stdio = super::over_pipes_with_a_handshake }
+transport_contract! { stdio_without_handshake = super::over_pipes_without_a_handshake }
+
+/// A transport, and how to reach it once it serves.
+struct Subject {
+    transport: Box<dyn Transport>,
+    connect: BoxFuture<'static, Box<dyn Client>>,
+}
+
+type Make = fn() -> Subject;
+
+/// What a client of any transport can do. Answers are compared as JSON, which
+/// is all that some clients ever see.
+#[async_trait]
+trait Client: Send + Sync {
+    async fn search(&self, request: SearchRequest) -> Result<Value, Failure>;
+    async fn document(&self, path: &str) -> Result<Value, Failure>;
+    async fn topics(&self) -> Result<Value, Failure>;
+    async fn rebuild(&self, force: bool, progress: Arc<dyn Progress>) -> Result<Value, Failure>;
+}
+
+#[derive(Debug, PartialEq)]
+enum Failure {
+    Refused(String),
+    Closed,
+}
+
+fn in_memory() -> Subject {
+    let (transport, client) = connection();
+    let client: Box<dyn Client> = Box::new(client);
+    Subject { transport: Box::new(transport), connect: Box::pin(async { client }) }
+}
+
+fn over_pipes_with_a_handshake() -> Subject {
+    over_pipes(ClientLifecycleMode::Initialize)
+}
+
+fn over_pipes_without_a_handshake() -> Subject {
+    let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
+    over_pipes(ClientLifecycleMode::Discover { preferred_versions })
+}
+
+fn over_pipes(lifecycle: ClientLifecycleMode) -> Subject {
+    let (requests, input) = tokio::io::duplex(4096);
+    let (output, answers) = tokio::io::duplex(4096);
+    let connect = async {
+        let listener = Listener::default();
+        let progress = Arc::clone(&listener.progress);
+        let session = listener.serve_with_lifecycle((answers, requests), lifecycle).await.unwrap();
+        Box::new(McpClient { session, progress }) as Box<dyn Client>
+    };
+    Subject { transport: Box::new(StdioTransport::over(input, output)), connect: Box::pin(connect) }
+}
+
+#[async_trait]
+impl Client for MemoryClient {
+    async fn search(&self, request: SearchRequest) -> Result<Value, Failure> {
+        Self::search(self, request).await.map(|answer| json::search_answer(&answer)).map_err(why)
+    }
+
+    async fn document(&self, path: &str) -> Result<Value, Failure> {
+        Self::document(self, path).await.map(|answer| json::document(&answer)).map_err(why)
+    }
+
+    async fn topics(&self) -> Result<Value, Failure> {
+        Self::topics(self).await.map(|groups| json::topics(&groups)).map_err(why)
+    }
+
+    async fn rebuild(&self, force: bool, progress: Arc<dyn Progress>) -> Result<Value, Failure> {
+        let answer = Self::rebuild(self, force, progress).await;
+        answer.map(|answer| json::rebuild(&answer)).map_err(why)
+    }
+}
+
+fn why(error: CallError) -> Failure {
+    match error {
+        CallError::Refused(refused) => Failure::Refused(refused.message),
+        CallError::Closed => Failure::Closed,
+    }
+}
+
+/// A client of the protocol's own SDK.
+struct McpClient {
+    session: RunningService<RoleClient, Listener>,
+    progress: Arc<Mutex<Option<Arc<dyn Progress>>>>,
+}
+
+#[derive(Clone, Default)]
+struct Listener {
+    progress: Arc<Mutex<Option<Arc<dyn Progress>>>>,
+}
+
+impl ClientHandler for Listener {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "these tests count to a few thousand"
+    )]
+    async fn on_progress(
+        &self,
+        steps: ProgressNotificationParam,
+        _context: NotificationContext<RoleClient>,
+    ) {
+        if let Some(progress) = &*self.progress.lock().unwrap() {
+            progress.advance(steps.progress as u64, steps.total.unwrap_or(0.0) as u64);
+        }
+    }
+}
+
+impl McpClient {
+    async fn call(&self, tool: &'static str, arguments: Value) -> Result<Value, Failure> {
+        let arguments = rmcp::model::object(arguments);
+        let request = CallToolRequestParams::new(tool).with_arguments(arguments);
+        let result = self.session.call_tool(request).await.map_err(|_| Failure::Closed)?;
+        let text = result.content[0].as_text().unwrap().text.clone();
+        let value: Value = serde_json::from_str(&text).unwrap();
+        if result.is_error == Some(true) {
+            return Err(Failure::Refused(value["error"].as_str().unwrap().to_owned()));
+        }
+        Ok(value)
+    }
+}
+
+#[async_trait]
+impl Client for McpClient {
+    async fn search(&self, request: SearchRequest) -> Result<Value, Failure> {
+        self.call("search", Value::Object(arguments(&request))).await
+    }
+
+    async fn document(&self, path: &str) -> Result<Value, Failure> {
+        self.call("get_document", serde_json::json!({ "path": path })).await
+    }
+
+    async fn topics(&self) -> Result<Value, Failure> {
+        self.call("list_topics", serde_json::json!({})).await
+    }
+
+    async fn rebuild(&self, force: bool, progress: Arc<dyn Progress>) -> Result<Value, Failure> {
+        *self.progress.lock().unwrap() = Some(progress);
+        self.call("rebuild_index", serde_json::json!({ "force": force })).await
+    }
+}
+
+fn arguments(request: &SearchRequest) -> JsonObject {
+    rmcp::model::object(serde_json::json!({
+        "query": request.query,
+        "limit": request.limit,
+        "category": request.category,
+        "topic": request.topic,
+        "path_globs": request.path_globs,
+        "tags_any": request.tags_any,
+        "tags_all": request.tags_all,
+        "date_from": request.date_from,
+        "date_to": request.date_to,
+        "fields": request.fields,
+        "fields_not": request.fields_not,
+        "min_quality": request.min_quality,
+        "include_low_quality": request.include_low_quality,
+        "rerank": request.rerank,
+        "min_confidence_ratio": request.min_confidence_ratio,
+        "mmr": request.mmr,
+        "mmr_lambda": request.mmr_lambda,
+        "mmr_same_doc_penalty": request.mmr_same_doc_penalty,
+        "parent_retriever": request.parent_retriever,
+    }))
+}
+
+/// A service that does what its queries say.
+struct Script {
+    met: Barrier,
+    begun: Notify,
+    may_end: Notify,
+    finished: Mutex<Vec<&'static str>>,
+}
+
+impl Script {
+    fn new() -> Self {
+        Self {
+            met: Barrier::new(2),
+            begun: Notify::new(),
+            may_end: Notify::new(),
+            finished: Mutex::default(),
+        }
+    }
+
+    async fn wait_for_leave(&self, what: &'static str) {
+        self.begun.notify_one();
+        self.may_end.notified().await;
+        self.finished.lock().unwrap().push(what);
+    }
+}
+
+#[async_trait]
+impl Handler for Script {
+    async fn search(&self, request: SearchRequest) -> Result<SearchAnswer, Refused> {
+        match request.query.as_str() {
+            "refuse" => return Err(Refused { message: "\"refuse\" is\nrefused".into() }),
+            "panic" => panic!("on purpose"),
+            "meet" => _ = self.met.wait().await,
+            "wait" => self.wait_for_leave("search").await,
+            _ => {}
+        }
+        Ok(answer_to(&request))
+    }
+
+    async fn document(&self, path: String) -> Result<DocumentAnswer, Refused> {
+        Ok(document_at(&path))
+    }
+
+    async fn topics(&self) -> Result<Vec<TopicGroup>, Refused> {
+        Ok(groups())
+    }
+
+    async fn rebuild(
+        &self,
+        force: bool,
+        progress: Arc<dyn Progress>,
+    ) -> Result<RebuildAnswer, Refused> {
+        if force {
+            self.wait_for_leave("rebuild").await;
+        }
+        for done in 1..=STEPS {
+            progress.advance(done, STEPS);
+            if done % 1000 == 0 {
+                tokio::time::sleep(Duration::from_millis(120)).await;
+            }
+        }
+        Ok(counters(force))
+    }
+}
+
+const STEPS: u64 = 2500;
+
+/// An answer that repeats the whole request.
+fn answer_to(request: &SearchRequest) -> SearchAnswer {
+    let hit = Hit {
+        score: 0.032_786_883,
+        path: "a/b.md".into(),
+        title: Some("日本語 🦀".into()),
+        heading: None,
+        topic: None,
+        date: None,
+        tags: vec!["x".into()],
+        content: format!("{request:?}\n\u{2028}\u{0}"),
+        match_spans: Some(Vec::new()),
+        expanded_from: None,
+        lines: None,
+        symbol_kind: None,
+        uri: None,
+        chunk_index: 0,
+        document_chunks: 1,
+        matched_by: vec!["vector"],
+    };
+    SearchAnswer { hits: vec![hit], low_confidence: true, ..SearchAnswer::default() }
+}
+
+fn document_at(path: &str) -> DocumentAnswer {
+    DocumentAnswer {
+        path: path.to_owned(),
+        metadata: Metadata { title: Some("T".into()), ..Metadata::default() },
+        // More than any buffer of a transport holds.
+        content: "line\r\n".repeat(100_000),
+        truncated: false,
+    }
+}
+
+fn groups() -> Vec<TopicGroup> {
+    let folder = TopicFolder { segment: "x".into(), file_count: 1, children: Vec::new() };
+    let named = TopicGroup {
+        category: Some("c".into()),
+        file_count: 2,
+        children: vec![folder],
+        ..TopicGroup::default()
+    };
+    vec![TopicGroup::default(), named]
+}
+
+fn counters(force: bool) -> RebuildAnswer {
+    RebuildAnswer { updated: 7, skipped: u64::from(force), ..RebuildAnswer::default() }
+}
+
+fn asking(query: &str) -> SearchRequest {
+    SearchRequest { query: query.into(), ..SearchRequest::default() }
+}
+
+fn expected(query: &str) -> Value {
+    json::search_answer(&answer_to(&asking(query)))
+}
+
+/// A transport that serves, and the client that it serves.
+struct Served {
+    client: Arc<dyn Client>,
+    script: Arc<Script>,
+    stop: oneshot::Sender<()>,
+    serving: JoinHandle<Result<(), TransportError>>,
+}
+
+impl Served {
+    async fn new(make: Make) -> Self {
+        let Subject { transport, connect } = make();
+        let script = Arc::new(Script::new());
+        let handler = Arc::clone(&script);
+        let (stop, stopped) = oneshot::channel::<()>();
+        let serving = tokio::spawn(async move {
+            // A sender that is dropped has not been used: that is no stop.
+            let stop = async {
+                if stopped.await.is_err() {
+                    std::future::pending().await
+                }
+            };
+            transport.serve(handler, Box::pin(stop)).await
+        });
+        Self { client: connect.await.into(), script, stop, serving }
+    }
+
+    /// Sends a search and waits until it is worked on.
+    async fn search_that_waits(&self) -> JoinHandle<Result<Value, Failure>> {
+        let client = Arc::clone(&self.client);
+        let call = tokio::spawn(async move { client.search(asking("wait")).await });
+        self.script.begun.notified().await;
+        call
+    }
+}
+
+/// Runs one case; one that hangs fails.
+fn run(case: impl Future<Output = ()>) {
+    tokio::runtime::Runtime::new().unwrap().block_on(async {
+        tokio::time::timeout(Duration::from_secs(60), case).await.expect("the case hangs");
+    });
+}
+
+fn a_search_arrives_whole_and_so_does_its_answer(make: Make) {
+    let fields = BTreeMap::from([("status".to_owned(), vec!["open".to_owned(), "new".to_owned()])]);
+    let request = SearchRequest {
+        query: "\"再ランキング\" -async \\ \u{0}".into(),
+        limit: Some(u32::MAX),
+        category: Some("c".into()),
+        topic: Some("t".into()),
+        path_globs: Some(vec!["docs/**".into()]),
+        tags_any: vec!["a".into()],
+        tags_all: vec!["b".into()],
+        date_from: Some("2026-01-01".into()),
+        date_to: Some("soon".into()),
+        fields: fields.clone(),
+        fields_not: fields,
+        min_quality: Some(0.1),
+        include_low_quality: true,
+        rerank: Some(false),
+        min_confidence_ratio: Some(1.7),
+        mmr: Some(true),
+        mmr_lambda: Some(0.3),
+        mmr_same_doc_penalty: Some(0.2),
+        parent_retriever: Some(true),
+    };
+    run(async {
+        let served = Served::new(make).await;
+        let answer = served.client.search(request.clone()).await;
+        assert_eq!(answer, Ok(json::search_answer(&answer_to(&request))));
+    });
+}
+
+fn a_document_is_asked_for_and_handed_out(make: Make) {
+    run(async {
+        let served = Served::new(make).await;
+        let answer = served.client.document("日本/語 b.md").await;
+        assert_eq!(answer, Ok(json::document(&document_at("日本/語 b.md"))));
+    });
+}
+
+fn the_topics_arrive_in_order(make: Make) {
+    run(async {
+        let served = Served::new(make).await;
+        assert_eq!(served.client.topics().await, Ok(json::topics(&groups())));
+    });
+}
+
+#[derive(Default)]
+struct Heard(Mutex<Vec<(u64, u64)>>);
+
+impl Progress for Heard {
+    fn advance(&self, done: u64, total: u64) {
+        self.0.lock().unwrap().push((done, total));
+    }
+}
+
+fn a_run_is_started_and_its_counters_come_back(make: Make) {
+    run(async {
+        let served = Served::new(make).await;
+        served.script.may_end.notify_one();
+        for force in [false, true] {
+            let answer = served.client.rebuild(force, Arc::new(Heard::default())).await;
+            assert_eq!(answer, Ok(json::rebuild(&counters(force))));
+        }
+    });
+}
+
+// MCP-B11
+fn the_progress_of_a_run_is_heard_up_to_the_last_step(make: Make) {
+    run(async {
+        let served = Served::new(make).await;
+        let heard = Arc::new(Heard::default());
+        served.client.rebuild(false, Arc::clone(&heard) as Arc<dyn Progress>).await.unwrap();
+        // A client may hear of the last step a moment after the answer.
+        while heard.0.lock().unwrap().last() != Some(&(STEPS, STEPS)) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let heard = heard.0.lock().unwrap();
+        assert!(heard.len() >= 3, "{heard:?}");
+        assert!(heard.is_sorted(), "{heard:?}");
+    });
+}
+
+fn a_refusal_arrives_word_for_word(make: Make) {
+    run(async {
+        let served = Served::new(make).await;
+        let refused = Failure::Refused("\"refuse\" is\nrefused".into());
+        assert_eq!(served.client.search(asking("refuse")).await, Err(refused));
+    });
+}
+
+fn a_refusal_ends_its_own_request_and_no_other(make: Make) {
+    run(async {
+        let served = Served::new(make).await;
+        let other = served.search_that_waits().await;
+        assert!(served.client.search(asking("refuse")).await.is_err());
+        served.script.may_end.notify_one();
+        assert_eq!(other.await.unwrap(), Ok(expected("wait")));
+        assert_eq!(served.client.search(asking("next")).await, Ok(expected("next")));
+    });
+}
+
+// MCP-07 SRCH-184
+fn a_panic_ends_its_own_request_and_no_other(make: Make) {
+    run(async {
+        let served = Served::new(make).await;
+        let other = served.search_that_waits().await;
+        let outcome = served.client.search(asking("panic")).await;
+        assert!(matches!(outcome, Err(Failure::Refused(_))), "{outcome:?}");
+        served.script.may_end.notify_one();
+        assert_eq!(other.await.unwrap(), Ok(expected("wait")));
+        assert_eq!(served.client.search(asking("next")).await, Ok(expected("next")));
+    });
+}
+
+// MCP-88
+fn requests_of_one_client_are_worked_on_side_by_side(make: Make) {
+    run(async {
+        let served = Served::new(make).await;
+        let (first, second) = tokio::join!(
+            served.client.search(asking("meet")),
+            served.client.search(asking("meet"))
+        );
+        assert_eq!(first, Ok(expected("meet")));
+        assert_eq!(second, Ok(expected("meet")));
+    });
+}
+
+fn a_stop_waits_for_what_is_in_flight_and_has_it_answered(make: Make) {
+    run(async {
+        let served = Served::new(make).await;
+        let call = served.search_that_waits().await;
+        served.stop.send(()).unwrap();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert!(!served.serving.is_finished());
+        served.script.may_end.notify_one();
+        assert_eq!(call.await.unwrap(), Ok(expected("wait")));
+        served.serving.await.unwrap().unwrap();
+    });
+}
+
+fn after_a_stop_nobody_is_served(make: Make) {
+    run(async {
+        let served = Served::new(make).await;
+        served.client.topics().await.unwrap();
+        served.stop.send(()).unwrap();
+        served.serving.await.unwrap().unwrap();
+        assert_eq!(served.client.topics().await, Err(Failure::Closed));
+    });
+}
+
+// HTTP-13
+fn serving_ends_well_when_the_client_has_gone(make: Make) {
+    run(async {
+        let served = Served::new(make).await;
+        served.client.topics().await.unwrap();
+        drop(served.client);
+        served.serving.await.unwrap().unwrap();
+    });
+}
+
+// MCP-89
+fn a_run_is_finished_even_if_its_client_has_gone(make: Make) {
+    run(async {
+        let served = Served::new(make).await;
+        let client = Arc::clone(&served.client);
+        let call = tokio::spawn(async move {
+            client.rebuild(true, Arc::new(Heard::default())).await.map(drop)
+        });
+        served.script.begun.notified().await;
+        call.abort();
+        _ = call.await;
+        drop(served.client);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert!(!served.serving.is_finished());
+        served.script.may_end.notify_one();
+        served.serving.await.unwrap().unwrap();
+        assert_eq!(*served.script.finished.lock().unwrap(), ["rebuild"]);
+    });
+}

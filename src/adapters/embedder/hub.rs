@@ -30,6 +30,8 @@ pub struct HubSettings {
     pub connect_timeout: Duration,
     /// The longest silence on an open connection.
     pub stall_timeout: Duration,
+    /// Who wants to know how far a download is.
+    pub progress: Option<ProgressSink>,
 }
 
 /// How far the download of one file is.
@@ -96,7 +98,7 @@ pub enum HubError {
 const LOCK_INTERVAL: Duration = Duration::from_millis(200);
 /// The most addresses that one file is sent on to.
 const MAX_REDIRECTS: usize = 8;
-/// Files from this size on are worth a line in the log.
+/// Files from this size on are worth lines in the log.
 const NOTABLE_BYTES: u64 = 1024 * 1024;
 const BUFFER_BYTES: usize = 128 * 1024;
 
@@ -107,6 +109,7 @@ impl Default for HubSettings {
             token: None,
             connect_timeout: Duration::from_secs(10),
             stall_timeout: Duration::from_secs(30),
+            progress: None,
         }
     }
 }
@@ -119,7 +122,7 @@ impl std::fmt::Debug for HubSettings {
             .field("token", &self.token.as_ref().map(|_| "(hidden)"))
             .field("connect_timeout", &self.connect_timeout)
             .field("stall_timeout", &self.stall_timeout)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 
@@ -144,14 +147,13 @@ pub fn download(
     settings: &HubSettings,
     source: &HubSource,
     cache: &Path,
-    progress: &ProgressSink,
 ) -> Result<PathBuf, HubError> {
     let _lock = lock(cache, source.repository)?;
     if let Some(snapshot) = locate::cached(cache, source) {
         return Ok(snapshot);
     }
     let repository = locate::repository_folder(cache, source.repository);
-    let mut fetch = Fetch::new(settings, source, &repository, progress);
+    let mut fetch = Fetch::new(settings, source, &repository);
     for file in ["config.json", "tokenizer.json"] {
         fetch.required(file)?;
     }
@@ -194,7 +196,6 @@ struct Fetch<'a> {
     settings: &'a HubSettings,
     source: &'a HubSource,
     repository: &'a Path,
-    progress: &'a ProgressSink,
     agent: Agent,
     commit: Option<String>,
 }
@@ -214,12 +215,7 @@ struct Answer {
 }
 
 impl<'a> Fetch<'a> {
-    fn new(
-        settings: &'a HubSettings,
-        source: &'a HubSource,
-        repository: &'a Path,
-        progress: &'a ProgressSink,
-    ) -> Self {
+    fn new(settings: &'a HubSettings, source: &'a HubSource, repository: &'a Path) -> Self {
         let agent = Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
@@ -233,7 +229,7 @@ impl<'a> Fetch<'a> {
             .timeout_per_write(Some(settings.stall_timeout))
             .build()
             .new_agent();
-        Self { settings, source, repository, progress, agent, commit: None }
+        Self { settings, source, repository, agent, commit: None }
     }
 
     fn optional(&mut self, file: &str) -> Result<(), HubError> {
@@ -367,17 +363,13 @@ impl<'a> Fetch<'a> {
             }
         }
         let mut sink = Sink::open(&part, have).map_err(failed)?;
-        let total_bytes = answer.announced.size_bytes;
-        let report = |done_bytes| {
-            (self.progress)(Progress { file: file.to_owned(), done_bytes, total_bytes });
-        };
-        if total_bytes.is_some_and(|size| size >= NOTABLE_BYTES) {
-            tracing::info!(file, size_bytes = total_bytes, host = answer.host, "downloading");
-        }
-        report(have);
+        let most = answer.announced.size_bytes.unwrap_or(u64::MAX);
+        let mut reporter = Reporter::new(self.settings, file, answer.announced.size_bytes);
+        reporter.report(have);
         let mut body = answer.response.into_body().into_reader();
         let mut buffer = vec![0; BUFFER_BYTES];
-        loop {
+        // One byte too many is enough to see that it is the wrong file.
+        while sink.size_bytes <= most {
             let read = body.read(&mut buffer).map_err(|error| HubError::Unreachable {
                 host: answer.host.clone(),
                 file: file.to_owned(),
@@ -387,7 +379,7 @@ impl<'a> Fetch<'a> {
                 break;
             }
             sink.write(&buffer[..read]).map_err(failed)?;
-            report(sink.size_bytes);
+            reporter.report(sink.size_bytes);
         }
         let (size_bytes, sha256) = sink.close().map_err(failed)?;
         if let Err(reason) = self.check(file, &answer.announced, size_bytes, &sha256) {
@@ -451,6 +443,38 @@ impl Headers {
         // A redirect and a part of a file have lengths of their own.
         if response.status() == StatusCode::OK {
             self.size = number("content-length");
+        }
+    }
+}
+
+/// Tells of the progress of one file: everything to who asked for it, a large
+/// file's start, quarters and end to the log.
+struct Reporter<'a> {
+    sink: Option<&'a ProgressSink>,
+    file: &'a str,
+    total_bytes: Option<u64>,
+    next_note: u64,
+}
+
+impl<'a> Reporter<'a> {
+    fn new(settings: &'a HubSettings, file: &'a str, total_bytes: Option<u64>) -> Self {
+        Self { sink: settings.progress.as_ref(), file, total_bytes, next_note: 0 }
+    }
+
+    fn report(&mut self, done_bytes: u64) {
+        let Self { file, total_bytes, .. } = *self;
+        if let Some(total) = total_bytes.filter(|total| *total >= NOTABLE_BYTES)
+            && done_bytes >= self.next_note
+        {
+            tracing::info!(file, done_bytes, total_bytes = total, "downloading");
+            let quarter = total / 4;
+            self.next_note = (done_bytes / quarter + 1).saturating_mul(quarter).min(total);
+            if done_bytes >= total {
+                self.next_note = u64::MAX;
+            }
+        }
+        if let Some(sink) = self.sink {
+            sink(Progress { file: file.to_owned(), done_bytes, total_bytes });
         }
     }
 }
@@ -573,4 +597,4 @@ fn host_of(url: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

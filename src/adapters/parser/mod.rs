@@ -1,1 +1,4 @@
 //! Adapters of the parser port.
+
+pub mod guarded;
+pub mod markdown;

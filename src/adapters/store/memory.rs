@@ -192,6 +192,18 @@ fn without_empty_fields(mut document: Document) -> Document {
 /// The state at one moment.
 struct MemorySnapshot(Arc<State>);
 
+/// Counts equal qualities, in ascending order.
+fn qualities(of: impl Iterator<Item = f32>) -> Vec<(f32, u64)> {
+    let mut counts: Vec<(f32, u64)> = Vec::new();
+    for quality in of {
+        match counts.binary_search_by(|(known, _)| known.total_cmp(&quality)) {
+            Ok(place) => counts[place].1 += 1,
+            Err(place) => counts.insert(place, (quality, 1)),
+        }
+    }
+    counts
+}
+
 #[async_trait]
 impl Snapshot for MemorySnapshot {
     async fn summary(&self) -> Result<Summary, StoreError> {
@@ -207,6 +219,7 @@ impl Snapshot for MemorySnapshot {
             documents: count(state.documents.len()),
             chunks: count(state.rows().count()),
             chunks_without_vector: count(state.rows().filter(|(_, row)| pending(row)).count()),
+            qualities: qualities(state.rows().map(|(_, row)| row.new.quality)),
             unreadable_tags: 0,
             generation: state.generation,
         })

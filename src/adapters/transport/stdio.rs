@@ -82,13 +82,15 @@ impl Transport for StdioTransport {
             unavailable("serve standard input twice", io::ErrorKind::AlreadyExists.into())
         })?;
         let (input, output) = open().map_err(|error| unavailable("open standard input", error))?;
-        let (lines, writing) = Lines::new(input, output, stop);
-        let served = session(McpServer::new(handler), lines).await;
-        match writing.await.unwrap_or_else(|error| Err(io::Error::other(error))) {
+        let (lines, written) = Lines::new(input, output, stop);
+        let server = McpServer::new(handler);
+        let outcome = session(server.clone(), lines).await;
+        server.idle().await;
+        match written.await.unwrap_or_else(|error| Err(io::Error::other(error))) {
             // A client that reads no more has gone.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             Err(error) => Err(unavailable("write to standard output", error)),
-            Ok(()) => served.map_err(|error| unavailable("serve standard input", error)),
+            Ok(()) => outcome.map_err(|error| unavailable("serve standard input", error)),
         }
     }
 }

@@ -151,7 +151,7 @@ fn in_config_home(path: &Path, places: &Places<'_>, files: &dyn FileFacts) -> bo
         .iter()
         .filter(|base| base.is_absolute())
         .map(|base| files.resolve(&base.join("groove")))
-        .any(|root| matches!(root, Resolution::Path(root) if folder.starts_with(root)))
+        .any(|root| matches!(&root, Resolution::Path(root) if folder.starts_with(root)))
 }
 
 #[cfg(test)]
@@ -203,7 +203,7 @@ mod tests {
         let nothing = discover(&places, &Facts::new(&left));
         assert_eq!((nothing.source, nothing.path), (Source::NotFound, None));
         assert_eq!(nothing.trust, Trust::Trusted);
-        let names: Vec<String> = [
+        let words: Vec<String> = [
             Source::Explicit,
             Source::Cwd,
             Source::GitRoot,
@@ -212,7 +212,7 @@ mod tests {
         ]
         .map(|source| source.to_string())
         .to_vec();
-        assert_eq!(names, ["Explicit", "Cwd", "GitRoot", "AlongsideBinary", "NotFound"]);
+        assert_eq!(words, ["Explicit", "Cwd", "GitRoot", "AlongsideBinary", "NotFound"]);
         assert_eq!(Trust::Trusted.to_string() + &Trust::Untrusted.to_string(), "TrustedUntrusted");
     }
 

@@ -178,7 +178,7 @@ mod tests {
                 dimension: 256,
                 request_dimensions: false,
                 api_key: None,
-                timeout: Duration::from_secs(60),
+                timeout: Duration::from_mins(1),
                 max_input_chars: 8000,
                 max_retries: 3,
             })
@@ -305,9 +305,10 @@ mod tests {
     // CFG-61
     #[test]
     fn a_model_at_the_top_goes_with_no_other_choice_of_a_model() {
-        for text in
-            [format!("model = 'bge-m3'\n{MINIMAL}"), "model = 'bge-m3'\nembedding.model = 'bge-m3'".into()]
-        {
+        for text in [
+            format!("model = 'bge-m3'\n{MINIMAL}"),
+            "model = 'bge-m3'\nembedding.model = 'bge-m3'".into(),
+        ] {
             let message = refusal(&text);
             assert!(message.contains("[embedding]") && message.contains("model"), "{message}");
         }
@@ -319,6 +320,9 @@ mod tests {
     #[test]
     fn another_provider_is_refused() {
         let message = refusal("[embedding]\nprovider = 'openai'");
-        assert!(message.contains("fastembed") && message.contains("openai-compatible"), "{message}");
+        assert!(
+            message.contains("fastembed") && message.contains("openai-compatible"),
+            "{message}"
+        );
     }
 }

@@ -155,7 +155,8 @@ impl Collector<'_> {
             };
             let line = line_at(self.text, key.span().start);
             // A dot inside a quoted key is no way into a section.
-            let meaning = if key.get_ref().contains('.') { Meaning::Unknown } else { meaning(&name) };
+            let meaning =
+                if key.get_ref().contains('.') { Meaning::Unknown } else { meaning(&name) };
             match (meaning, value.get_ref()) {
                 (Meaning::Unknown, _) => {
                     return Err(ConfigError::UnknownKey {

@@ -126,23 +126,27 @@ pub(super) fn shown(name: &str) -> String {
     }
 }
 
+/// How alike two names have to be, from 0 to 1, for one to be taken for the
+/// other.
+const LEAST_LIKENESS: f64 = 0.8;
+
 /// Finds what an unknown name was probably meant to be: the known name at the
-/// same place that differs least, as long as it differs little; otherwise the
-/// key of the same name in another section.
+/// same place that is most alike, if it is alike enough; otherwise the key of the same name in another section.
 ///
 /// - Returns the name as the documentation writes it.
 pub(super) fn nearest(name: &str) -> Option<String> {
     let (parent, last) = name.rsplit_once('.').map_or(("", name), |(parent, last)| (parent, last));
     let siblings = KEYS.iter().filter_map(|(key, _)| {
-        let below = if parent.is_empty() { key } else { key.strip_prefix(parent)?.strip_prefix('.')? };
-        let (own, is_section) = below.split_once('.').map_or((below, false), |(own, _)| (own, true));
+        let below =
+            if parent.is_empty() { key } else { key.strip_prefix(parent)?.strip_prefix('.')? };
+        let (own, is_section) =
+            below.split_once('.').map_or((below, false), |(own, _)| (own, true));
         Some((own, is_section))
     });
-    let allowed = (last.chars().count() / 3).max(2);
     let best = siblings
-        .map(|(own, is_section)| (strsim::damerau_levenshtein(last, own), own, is_section))
-        .min()
-        .filter(|(distance, ..)| *distance <= allowed);
+        .map(|(own, is_section)| (strsim::jaro_winkler(last, own), own, is_section))
+        .filter(|(likeness, ..)| *likeness >= LEAST_LIKENESS)
+        .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(a.1)));
     if let Some((_, own, is_section)) = best {
         let full = if parent.is_empty() { own.to_owned() } else { format!("{parent}.{own}") };
         return Some(if is_section { format!("[{full}]") } else { shown(&full) });

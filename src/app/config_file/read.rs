@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::app::config::{
-    Config, EvaluationSettings, HttpSettings, IndexSettings, MAX_EVALUATION_CUTOFF,
-    SearchSettings, TransportKind,
+    Config, EvaluationSettings, HttpSettings, IndexSettings, MAX_EVALUATION_CUTOFF, SearchSettings,
+    TransportKind,
 };
 use crate::app::config_file::endpoint;
 use crate::app::config_file::error::ConfigError;
@@ -59,10 +59,7 @@ fn read_index(reader: &Reader<'_>, index: &mut IndexSettings) -> Result<(), Conf
     set(&mut index.max_binary_file_size, reader.size("index.max_binary_file_size")?);
     set(&mut index.max_text_file_size, reader.size("index.max_text_file_size")?);
     set(&mut index.max_decompressed_size, reader.size("index.max_decompressed_size")?);
-    set(
-        &mut index.max_chunk_chars,
-        reader.integer("parsers.code.max_chunk_chars", 30..=i64::MAX)?,
-    );
+    set(&mut index.max_chunk_chars, reader.integer("parsers.code.max_chunk_chars", 30..=i64::MAX)?);
     let mode = |enabled| if enabled { ContextMode::Static } else { ContextMode::Off };
     set(&mut index.context_mode, reader.flag("contextual.enabled").map(mode));
     Ok(())
@@ -244,11 +241,7 @@ impl<'a> Reader<'a> {
     }
 
     /// One of several words.
-    pub(super) fn choice(
-        &self,
-        key: &str,
-        words: &[&str],
-    ) -> Result<Option<&'a str>, ConfigError> {
+    pub(super) fn choice(&self, key: &str, words: &[&str]) -> Result<Option<&'a str>, ConfigError> {
         match self.text(key) {
             Some(word) if !words.contains(&word) => {
                 let quoted: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();

@@ -1,3 +1,5 @@
+#![expect(clippy::float_cmp, reason = "settings are kept exactly as they are written")]
+
 use std::net::SocketAddr;
 
 use super::*;
@@ -182,10 +184,7 @@ fn diversity_is_off_and_its_numbers_lie_between_0_and_1() {
     let off = MmrSettings { enabled: false, lambda: 0.7, same_doc_penalty: 0.0 };
     assert_eq!(read("").search.mmr, off);
     let set = read("[search.mmr]\nenabled = true\nlambda = 1\nsame_doc_penalty = 0.25");
-    assert_eq!(
-        set.search.mmr,
-        MmrSettings { enabled: true, lambda: 1.0, same_doc_penalty: 0.25 }
-    );
+    assert_eq!(set.search.mmr, MmrSettings { enabled: true, lambda: 1.0, same_doc_penalty: 0.25 });
     for key in ["lambda", "same_doc_penalty"] {
         for value in ["-0.1", "1.1", "nan"] {
             all_refused(key, "from 0 to 1", &[&format!("[search.mmr]\n{key} = {value}")]);
@@ -242,11 +241,7 @@ fn a_widened_hit_is_larger_than_the_threshold_and_bounded() {
     let zero = read(&parent("whole_doc_threshold_tokens = 0\nmax_expanded_tokens = 1"));
     assert_eq!(zero.search.parent.whole_doc_threshold_tokens, 0);
     all_refused("max_expanded_tokens", "8192", &[&parent("max_expanded_tokens = 8193")]);
-    all_refused(
-        "whole_doc_threshold_tokens",
-        "0",
-        &[&parent("whole_doc_threshold_tokens = -1")],
-    );
+    all_refused("whole_doc_threshold_tokens", "0", &[&parent("whole_doc_threshold_tokens = -1")]);
     for text in ["max_expanded_tokens = 100", "whole_doc_threshold_tokens = 2000"] {
         all_refused("max_expanded_tokens", "whole_doc_threshold_tokens", &[&parent(text)]);
     }
@@ -288,9 +283,8 @@ fn the_transport_is_the_one_named_else_http_where_its_section_stands() {
 // CFG-47
 #[test]
 fn an_address_is_numeric_or_localhost() {
-    let bind = |text: &str| {
-        read(&format!("[transport.http]\nbind = \"{text}\"")).transport.http.address()
-    };
+    let bind =
+        |text: &str| read(&format!("[transport.http]\nbind = \"{text}\"")).transport.http.address();
     assert_eq!(read("").transport.http.address(), DEFAULT_BIND);
     assert_eq!(DEFAULT_BIND.to_string(), "127.0.0.1:3100");
     assert_eq!(bind("0.0.0.0:80"), SocketAddr::from(([0, 0, 0, 0], 80)));

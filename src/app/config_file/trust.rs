@@ -93,9 +93,6 @@ impl fmt::Display for Warning {
     }
 }
 
-/// Sections that are dropped whole, each with what holds instead and why.
-const PARSERS: (&str, &str) = ("parsers", "the default, Markdown only");
-
 /// Keys that are dropped, each with what holds instead.
 const DROPPED: [(&str, &str); 11] = [
     ("grammar_dir", "the standard location"),
@@ -140,7 +137,7 @@ pub fn apply_trust(
 fn restrict(file: &mut ConfigFile, context: &Context<'_>) -> Vec<Warning> {
     let mut warnings = Vec::new();
     warnings.extend(restrict_kb_path(file, context));
-    warnings.extend(drop_section(file, PARSERS.0, PARSERS.1, ""));
+    warnings.extend(drop_section(file, "parsers", "the default, Markdown only", ""));
     warnings.extend(restrict_embedding(file));
     warnings.extend(restrict_bind(file));
     for (key, used) in DROPPED {
@@ -176,9 +173,9 @@ fn drop_section(
 }
 
 fn restrict_embedding(file: &mut ConfigFile) -> Option<Warning> {
-    let is_local = file.get("embedding.provider").is_none_or(
-        |provider| matches!(&provider.value, Value::Text(text) if text == "fastembed"),
-    );
+    let is_local = file
+        .get("embedding.provider")
+        .is_none_or(|provider| matches!(&provider.value, Value::Text(text) if text == "fastembed"));
     let reason = if is_local {
         ", because this section can send document text and queries out"
     } else {
@@ -278,9 +275,8 @@ fn raised_caps(file: &ConfigFile, config: &Config) -> Option<Warning> {
         ("index.max_decompressed_size", config.index.max_decompressed_size),
     ];
     let raised = caps.into_iter().filter(|(_, cap)| cap.is_none_or(|cap| cap > DEFAULT_SIZE_CAP));
-    let keys: Vec<(String, String)> = raised
-        .filter_map(|(key, _)| Some((shown(key), file.get(key)?.shown.clone())))
-        .collect();
+    let keys: Vec<(String, String)> =
+        raised.filter_map(|(key, _)| Some((shown(key), file.get(key)?.shown.clone()))).collect();
     let unlimited = caps.iter().any(|(_, cap)| cap.is_none());
     (!keys.is_empty()).then_some(Warning::RaisedCaps { keys, unlimited })
 }

@@ -126,7 +126,10 @@ fn an_untrusted_file_listens_on_loopback_only() {
     assert_eq!(untrusted("[transport.http]\nbind = 'localhost:9'").1, Vec::<String>::new());
     let (config, warnings) =
         load("[transport.http]\nbind = '0.0.0.0:1'", Trust::Trusted, None, &folders()).unwrap();
-    assert_eq!((config.transport.http.address().to_string().as_str(), warnings.len()), ("0.0.0.0:1", 0));
+    assert_eq!(
+        (config.transport.http.address().to_string().as_str(), warnings.len()),
+        ("0.0.0.0:1", 0)
+    );
 }
 
 // CFG-28 CFG-29

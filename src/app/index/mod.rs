@@ -9,6 +9,9 @@ mod prepare;
 mod report;
 mod write;
 
+#[cfg(test)]
+mod tests;
+
 pub use report::{IndexEvent, Observer, Report};
 
 use std::collections::BTreeSet;

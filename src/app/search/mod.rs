@@ -14,7 +14,7 @@ use crate::app::error::AppError;
 use crate::app::model::Model;
 use crate::app::search::request::Checked;
 use crate::domain::chunk::ChunkId;
-use crate::domain::confidence;
+use crate::domain::confidence::low_confidence;
 use crate::domain::diversity::{Choice, maximal_marginal_relevance};
 use crate::domain::embedding::Embedding;
 use crate::domain::fusion::reciprocal_rank_fusion;
@@ -115,7 +115,7 @@ impl Searcher {
         };
         picked.truncate(checked.limit);
         let scores: Vec<f32> = picked.iter().map(|scored| scored.score).collect();
-        let low_confidence = confidence::is_low(&scores, checked.confidence_ratio);
+        let low_confidence = low_confidence(&scores, checked.confidence_ratio);
         let hits = shape::hits(&*snapshot, &checked, picked, self.settings.parent).await;
         Ok(checked.answer(hits, degraded, low_confidence))
     }
@@ -184,7 +184,7 @@ impl Searcher {
         let (dense, lexical) = futures::future::try_join(dense, lexical).await?;
 
         let (dense, lexical) = (ids(&dense), ids(&lexical));
-        let mut fused = reciprocal_rank_fusion(&[&dense, &lexical], self.settings.rank_constant);
+        let mut fused = reciprocal_rank_fusion([&dense, &lexical], self.settings.rank_constant);
         fused.truncate(kept);
         let wanted: Vec<ChunkId> = fused.iter().map(|item| item.id).collect();
         let chunks = snapshot.chunks(&wanted).await?;
@@ -193,10 +193,13 @@ impl Searcher {
             .into_iter()
             .filter_map(|chunk| {
                 let item = fused.by_ref().find(|item| item.id == chunk.id)?;
-                let legs = [(0, VECTOR), (1, FULL_TEXT)];
-                let matched_by =
-                    legs.into_iter().filter(|(leg, _)| item.is_in(*leg)).map(|(_, leg)| leg);
-                Some(Scored { score: item.score, matched_by: matched_by.collect(), chunk })
+                let matched_by = item
+                    .ranks
+                    .iter()
+                    .zip([VECTOR, FULL_TEXT])
+                    .filter_map(|(rank, leg)| rank.map(|_| leg))
+                    .collect();
+                Some(Scored { score: item.score, matched_by, chunk })
             })
             .collect();
         Ok(scored)

@@ -3,7 +3,7 @@
 
 use crate::app::config::SearchSettings;
 use crate::app::error::AppError;
-use crate::domain::confidence;
+use crate::domain::confidence::ConfidenceRatio;
 use crate::domain::diversity::Balance;
 use crate::domain::filter::Filter;
 use crate::domain::query::{CompiledQuery, Phrase};
@@ -21,7 +21,7 @@ pub(super) struct Checked {
     pub(super) rerank: Option<bool>,
     pub(super) mmr: Option<Balance>,
     pub(super) parent: bool,
-    pub(super) confidence_ratio: f64,
+    pub(super) confidence_ratio: ConfidenceRatio,
     echo: FilterEcho,
     warnings: Vec<String>,
 }
@@ -55,10 +55,7 @@ impl Checked {
             rerank: request.rerank,
             mmr,
             parent: request.parent_retriever.unwrap_or(settings.parent.enabled),
-            confidence_ratio: confidence::effective_ratio(
-                request.min_confidence_ratio,
-                settings.min_confidence_ratio,
-            ),
+            confidence_ratio: confidence_ratio(request, settings),
             query,
             echo,
             warnings,
@@ -84,6 +81,19 @@ impl Checked {
 
 fn invalid(error: impl std::error::Error) -> AppError {
     AppError::Invalid(error.to_string())
+}
+
+fn confidence_ratio(request: &SearchRequest, settings: &SearchSettings) -> ConfidenceRatio {
+    let given = request.min_confidence_ratio.and_then(|given| {
+        let ratio = ConfidenceRatio::lenient(given);
+        if ratio.is_none() {
+            tracing::warn!(given, "min_confidence_ratio is not a finite number and is ignored");
+        }
+        ratio
+    });
+    given
+        .or_else(|| ConfidenceRatio::lenient(settings.min_confidence_ratio))
+        .unwrap_or_default()
 }
 
 fn unit(name: &str, value: Option<f64>) -> Result<Option<f32>, AppError> {

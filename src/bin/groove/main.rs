@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use clap::Parser as _;
-use grooveseek::app::config::Config;
+use grooveseek::app::config::{Config, TransportKind};
 use grooveseek::app::index::{Clock, Observer};
 use grooveseek::app::place::Place;
 use grooveseek::app::search::Patience;
@@ -24,8 +24,11 @@ use crate::cli::{
     Cli, Command, Format, IndexArgs, KnowledgeBase, ModelArg, RerankerArg, RerankerName,
     SearchArgs, ServeArgs, StatusArgs, TransportName,
 };
-use crate::config::Loaded;
+use crate::config::LoadedConfig;
 use crate::print::{Console, Detail};
+
+/// The names that `reranker` may have in a configuration.
+const RERANKERS: [&str; 4] = ["none", "bge-v2-m3", "jina-v2-ml", "bge-base"];
 
 fn main() -> ExitCode {
     // Arguments that cannot be parsed end the process here, with status 2.
@@ -51,7 +54,7 @@ fn main() -> ExitCode {
 }
 
 async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
-    let loaded = config::load(cli.config.as_deref())?;
+    let loaded = config::load(cli.config.as_deref(), &wiring::model_names(), &RERANKERS)?;
     match cli.command {
         Command::Index(arguments) => index(arguments, loaded).await,
         Command::Serve(arguments) => serve(arguments, loaded).await,
@@ -60,7 +63,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     }
 }
 
-async fn index(arguments: IndexArgs, loaded: Loaded) -> anyhow::Result<ExitCode> {
+async fn index(arguments: IndexArgs, loaded: LoadedConfig) -> anyhow::Result<ExitCode> {
     let file = if arguments.force { IndexFile::Replaced } else { IndexFile::Created };
     let groove = open(&arguments.kb, &arguments.model, None, loaded, file).await?;
     let detail = match (arguments.quiet, arguments.progress) {
@@ -77,7 +80,7 @@ async fn index(arguments: IndexArgs, loaded: Loaded) -> anyhow::Result<ExitCode>
     }
 }
 
-async fn search(arguments: SearchArgs, loaded: Loaded) -> anyhow::Result<ExitCode> {
+async fn search(arguments: SearchArgs, loaded: LoadedConfig) -> anyhow::Result<ExitCode> {
     let SearchArgs { format, .. } = arguments;
     let (kb, model, reranker, request) = split(arguments);
     // What is wrong with the request alone is told before any file is opened.
@@ -92,7 +95,7 @@ async fn search(arguments: SearchArgs, loaded: Loaded) -> anyhow::Result<ExitCod
     Ok(ExitCode::SUCCESS)
 }
 
-async fn serve(arguments: ServeArgs, loaded: Loaded) -> anyhow::Result<ExitCode> {
+async fn serve(arguments: ServeArgs, loaded: LoadedConfig) -> anyhow::Result<ExitCode> {
     refuse_what_stdio_has_not(&arguments, &loaded.config)?;
     let groove =
         open(&arguments.kb, &arguments.model, Some(&arguments.reranker), loaded, IndexFile::Created)
@@ -143,7 +146,7 @@ async fn serve(arguments: ServeArgs, loaded: Loaded) -> anyhow::Result<ExitCode>
 fn refuse_what_stdio_has_not(arguments: &ServeArgs, config: &Config) -> anyhow::Result<()> {
     let http = match arguments.transport {
         Some(transport) => transport == TransportName::Http,
-        None => config.transport.is_http(),
+        None => config.transport.kind == TransportKind::Http,
     };
     if http {
         bail!(
@@ -157,10 +160,9 @@ fn refuse_what_stdio_has_not(arguments: &ServeArgs, config: &Config) -> anyhow::
     Ok(())
 }
 
-async fn status(arguments: StatusArgs, loaded: Loaded) -> anyhow::Result<ExitCode> {
-    let kb_path = loaded.knowledge_base(arguments.kb.kb_path.as_deref())?;
-    let surroundings = surroundings::of(&loaded)?;
-    let (place, summary) = wiring::summary_of(&kb_path, &surroundings).await?;
+async fn status(arguments: StatusArgs, loaded: LoadedConfig) -> anyhow::Result<ExitCode> {
+    let kb_path = loaded.kb_path(arguments.kb.kb_path.as_deref())?;
+    let (place, summary) = wiring::summary_of(&kb_path, &surroundings::working_dir()?).await?;
     let Some(summary) = summary else {
         print::notice(&no_index(&place));
         return Ok(ExitCode::SUCCESS);
@@ -175,10 +177,10 @@ async fn open(
     kb: &KnowledgeBase,
     model: &ModelArg,
     reranker: Option<&RerankerArg>,
-    mut loaded: Loaded,
+    mut loaded: LoadedConfig,
     file: IndexFile,
 ) -> anyhow::Result<Groove> {
-    let kb_path = loaded.knowledge_base(kb.kb_path.as_deref())?;
+    let kb_path = loaded.kb_path(kb.kb_path.as_deref())?;
     if let Some(model) = &model.model {
         loaded.config.use_local_model(model);
     }

@@ -30,7 +30,7 @@ struct Asked {
 
 /// What the fake hub does instead of answering well.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Fault {
+pub(in crate::adapters::embedder) enum Fault {
     None,
     OtherBytes,
     CutOffOnce,
@@ -41,14 +41,14 @@ enum Fault {
     Slow,
 }
 
-struct FakeHub {
-    settings: HubSettings,
+pub(in crate::adapters::embedder) struct FakeHub {
+    pub(in crate::adapters::embedder) settings: HubSettings,
     asked: Arc<Mutex<Vec<Asked>>>,
-    cache: TempDir,
+    pub(in crate::adapters::embedder) cache: TempDir,
 }
 
 impl FakeHub {
-    fn new(fault: Fault) -> Self {
+    pub(in crate::adapters::embedder) fn new(fault: Fault) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
@@ -70,8 +70,7 @@ impl FakeHub {
     }
 
     fn download(&self) -> Result<PathBuf, HubError> {
-        let progress: ProgressSink = Arc::new(|_| {});
-        download(&self.settings, &SOURCE, self.cache.path(), &progress)
+        download(&self.settings, &SOURCE, self.cache.path())
     }
 
     fn asked(&self) -> Vec<Asked> {
@@ -129,7 +128,7 @@ fn reply(path: &str, port: u16, fault: Fault, from: Option<usize>, cut: &AtomicU
             let headers = format!("X-Repo-Commit: {commit}\r\nETag: W/\"tokens\"\r\n");
             answer("200 OK", &headers, b"{}")
         }
-        (_, Some("onnx/model.onnx")) if fault != Fault::NoModel => {
+        (_, Some("onnx/model.onnx" | "model.safetensors")) if fault != Fault::NoModel => {
             if fault == Fault::Slow {
                 thread::sleep(Duration::from_millis(300));
             }
@@ -237,7 +236,8 @@ fn progress_ends_at_the_full_size_of_each_file() {
     let seen: Arc<Mutex<Vec<Progress>>> = Arc::default();
     let log = Arc::clone(&seen);
     let sink: ProgressSink = Arc::new(move |progress| log.lock().unwrap().push(progress));
-    download(&hub.settings, &SOURCE, hub.cache.path(), &sink).unwrap();
+    let settings = HubSettings { progress: Some(sink), ..hub.settings.clone() };
+    download(&settings, &SOURCE, hub.cache.path()).unwrap();
     let last = seen.lock().unwrap().last().unwrap().clone();
     let size = WEIGHTS.len() as u64;
     let expected =
@@ -280,8 +280,7 @@ fn a_checksum_that_the_catalogue_knows_counts_whatever_the_hub_says() {
     let hub = FakeHub::new(Fault::None);
     let known = "0000000000000000000000000000000000000000000000000000000000000000";
     let source = HubSource { sha256: Some(known), ..SOURCE };
-    let progress: ProgressSink = Arc::new(|_| {});
-    let error = download(&hub.settings, &source, hub.cache.path(), &progress).unwrap_err();
+    let error = download(&hub.settings, &source, hub.cache.path()).unwrap_err();
     assert!(error.to_string().contains(known), "{error}");
 }
 
@@ -305,9 +304,8 @@ fn a_port_that_refuses_fails_at_once_and_names_the_host() {
     let settings =
         HubSettings { endpoint: format!("http://127.0.0.1:{port}"), ..HubSettings::default() };
     let cache = tempfile::tempdir().unwrap();
-    let progress: ProgressSink = Arc::new(|_| {});
     let started = Instant::now();
-    let error = download(&settings, &SOURCE, cache.path(), &progress).unwrap_err();
+    let error = download(&settings, &SOURCE, cache.path()).unwrap_err();
     assert!(started.elapsed() < Duration::from_secs(5));
     assert_eq!(error.to_string(), format!("no answer from 127.0.0.1:{port} for config.json"));
 }
@@ -358,8 +356,7 @@ fn a_cache_that_cannot_be_written_is_named() {
     let hub = FakeHub::new(Fault::None);
     let file = hub.cache.path().join("a file");
     fs::write(&file, "").unwrap();
-    let progress: ProgressSink = Arc::new(|_| {});
-    let error = download(&hub.settings, &SOURCE, &file, &progress).unwrap_err();
+    let error = download(&hub.settings, &SOURCE, &file).unwrap_err();
     assert!(matches!(error, HubError::Cache { .. }), "{error:?}");
     assert!(error.to_string().contains("a file"));
 }

@@ -247,10 +247,17 @@ async fn summary(
     };
     let tags: Vec<Option<String>> =
         sqlx::query_scalar("SELECT tags FROM documents WHERE tags IS NOT NULL AND tags <> '[]'")
-            .fetch_all(connection)
+            .fetch_all(&mut *connection)
             .await?;
     let unreadable = tags.iter().flatten().filter(|tags| rows::words(tags).is_none()).count();
     let number = |number: i64| u64::try_from(number).unwrap_or(0);
+    let qualities: Vec<(f32, i64)> = sqlx::query_as(
+        "SELECT quality_score, count(*) FROM chunks GROUP BY quality_score ORDER BY quality_score",
+    )
+    .fetch_all(&mut *connection)
+    .await?;
+    let qualities =
+        qualities.into_iter().map(|(quality, chunks)| (quality, number(chunks))).collect();
     Ok(Summary {
         identity: identity(&entries),
         context_mode: entries.get(meta::CONTEXT_MODE).and_then(|word| ContextMode::from_text(word)),
@@ -262,6 +269,7 @@ async fn summary(
         documents: number(documents),
         chunks: number(chunks),
         chunks_without_vector: number(pending),
+        qualities,
         unreadable_tags: u64::try_from(unreadable).unwrap_or(u64::MAX),
         generation,
     })

@@ -144,10 +144,7 @@ mod tests {
     fn a_wrong_type_names_the_argument_and_what_it_must_be() {
         let error = arguments(json!({ "limit": "5" })).count("limit").unwrap_err();
         assert_eq!(error.code, ErrorCode::INVALID_PARAMS);
-        assert_eq!(
-            error.message,
-            "argument `limit` must be an integer from 0 to 4294967295"
-        );
+        assert_eq!(error.message, "argument `limit` must be an integer from 0 to 4294967295");
         for value in [json!(1), json!(true), json!([]), json!({})] {
             assert!(arguments(json!({ "x": value })).text("x").is_err(), "{value}");
         }

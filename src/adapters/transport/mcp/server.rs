@@ -23,6 +23,7 @@ use rmcp::model::ServerConfig;
 use rmcp::model::Tool;
 use rmcp::service::Peer;
 use rmcp::service::RequestContext;
+use tokio::sync::watch;
 
 use crate::adapters::json;
 use crate::adapters::transport::isolated::isolated;
@@ -36,17 +37,25 @@ use crate::ports::transport::Progress;
 use crate::ports::transport::RebuildAnswer;
 use crate::ports::transport::Refused;
 
-/// Answers MCP requests by calling a [`Handler`]. It keeps no state of its own,
-/// so one may serve any number of clients.
+/// Answers MCP requests by calling a [`Handler`]. One, or clones of one, may
+/// serve any number of clients.
 #[derive(Clone)]
 pub(in crate::adapters::transport) struct McpServer {
     handler: Arc<dyn Handler>,
+    /// How many index runs are under way, whether or not a client waits for them.
+    runs: watch::Sender<usize>,
 }
 
 impl McpServer {
     /// Serves what the handler knows.
     pub(in crate::adapters::transport) fn new(handler: Arc<dyn Handler>) -> Self {
-        Self { handler }
+        Self { handler, runs: watch::Sender::new(0) }
+    }
+
+    /// Waits until no index run is under way.
+    pub(in crate::adapters::transport) async fn idle(&self) {
+        let mut runs = self.runs.subscribe();
+        while *runs.borrow_and_update() > 0 && runs.changed().await.is_ok() {}
     }
 
     /// A run goes on if the client no longer waits for it: half a run is worth
@@ -57,10 +66,16 @@ impl McpServer {
         context: &RequestContext<RoleServer>,
     ) -> Result<RebuildAnswer, Refused> {
         let handler = Arc::clone(&self.handler);
+        let runs = self.runs.clone();
         let run = |progress: Arc<dyn Progress>| async move {
-            let work = async move { handler.rebuild(force, progress).await };
-            let joined = tokio::spawn(isolated(work)).await;
-            joined.unwrap_or_else(|_| Err(Refused { message: "the run was abandoned".into() }))
+            runs.send_modify(|runs| *runs += 1);
+            let joined = tokio::spawn(async move {
+                let outcome = isolated(handler.rebuild(force, progress)).await;
+                runs.send_modify(|runs| *runs -= 1);
+                outcome
+            });
+            let abandoned = |_| Err(Refused { message: "the run was abandoned".into() });
+            joined.await.unwrap_or_else(abandoned)
         };
         match context.meta.get_progress_token() {
             None => run(Arc::new(Unheard)).await,

@@ -371,8 +371,7 @@ fn topics_output() -> Value {
         "file_count": whole("How many documents lie beneath it."),
         "children": folders("The folders in it."),
     });
-    schema["$defs"] =
-        json!({ "folder": object(&folder, &["segment", "file_count", "children"]) });
+    schema["$defs"] = json!({ "folder": object(&folder, &["segment", "file_count", "children"]) });
     schema
 }
 
@@ -424,9 +423,25 @@ mod tests {
     #[test]
     fn search_has_its_parameters_and_requires_the_query() {
         let mut expected = [
-            "query", "limit", "category", "topic", "rerank", "min_quality", "include_low_quality",
-            "path_globs", "tags_any", "tags_all", "date_from", "date_to", "fields", "fields_not",
-            "min_confidence_ratio", "mmr", "mmr_lambda", "mmr_same_doc_penalty", "parent_retriever",
+            "query",
+            "limit",
+            "category",
+            "topic",
+            "rerank",
+            "min_quality",
+            "include_low_quality",
+            "path_globs",
+            "tags_any",
+            "tags_all",
+            "date_from",
+            "date_to",
+            "fields",
+            "fields_not",
+            "min_confidence_ratio",
+            "mmr",
+            "mmr_lambda",
+            "mmr_same_doc_penalty",
+            "parent_retriever",
         ];
         expected.sort_unstable();
         let mut names: Vec<String> = parameters(SEARCH).keys().cloned().collect();

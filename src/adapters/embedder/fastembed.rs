@@ -1,0 +1,478 @@
+//! Models as ONNX: FastEmbed over an ONNX Runtime that is found at run time.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use fastembed::{
+    AutoDevicePolicy, InitOptionsUserDefined, TextEmbedding, TokenizerFiles,
+    UserDefinedEmbeddingModel,
+};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use ort::environment::Environment;
+use serde_json::{Value, json};
+use tokenizers::Tokenizer;
+use tokio::sync::Semaphore;
+
+use crate::adapters::embedder::catalogue::Pooling;
+use crate::adapters::embedder::locate::{self, OnnxFolder};
+use crate::domain::embedding::{Embedding, ModelIdentity};
+use crate::ports::Cause;
+use crate::ports::embedder::{EmbedError, Embedder, Engine};
+
+/// A model as ONNX, before it is opened.
+#[derive(Clone, Debug)]
+pub struct OnnxModel {
+    /// What the index records of it.
+    pub identity: ModelIdentity,
+    /// Its files.
+    pub folder: OnnxFolder,
+    /// How it pools, if its folder does not say.
+    pub pooling: Pooling,
+    /// The most tokens of a text that it reads; its folder may say less.
+    pub window_tokens: usize,
+}
+
+/// No library of ONNX Runtime could be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "no usable ONNX Runtime: set ORT_DYLIB_PATH to the library of version 1.24 or later{}",
+    details(.tried)
+)]
+pub struct NoRuntime {
+    /// What was tried, and why each was of no use.
+    pub tried: Vec<String>,
+}
+
+/// Embeds with FastEmbed. A query never waits for more than one batch of
+/// documents, and for none where the model is small enough to be held twice.
+pub struct FastEmbedEmbedder {
+    identity: ModelIdentity,
+    tokenizer: Arc<Tokenizer>,
+    queries: Arc<Sessions>,
+    documents: Arc<Sessions>,
+    /// One for each batch of documents that may be under way, so that those who
+    /// wait for a session are queries.
+    turns: Semaphore,
+    parallel: usize,
+}
+
+/// Padding costs more than small batches gain, so a batch holds texts of one
+/// length in tokens, and short ones at that: about this many tokens in all.
+const BATCH_TOKENS: usize = 320;
+
+/// A model up to this size is held by several sessions at once.
+const SHARED_FROM_BYTES: u64 = 512 * 1024 * 1024;
+
+/// More sessions than this cost memory for little.
+const MOST_SESSIONS: usize = 4;
+
+impl FastEmbedEmbedder {
+    /// Opens a model; blocks while its weights are read.
+    ///
+    /// - `runtime`: libraries of ONNX Runtime to try, or folders that hold one.
+    ///   The first that works serves the whole process from then on.
+    /// - `parallel`: how many processor cores documents may use.
+    ///
+    /// # Errors
+    ///
+    /// [`EmbedError::Unavailable`] if no library works, or if the model's files
+    /// cannot be read or do not make a model of this dimension.
+    pub fn open(
+        model: OnnxModel,
+        runtime: &[PathBuf],
+        parallel: NonZeroUsize,
+    ) -> Result<Self, EmbedError> {
+        let what = format!("{} from {}", model.identity.model, model.folder.root.display());
+        let unavailable = |source: Cause| EmbedError::Unavailable { what: what.clone(), source };
+        let environment = environment(runtime).map_err(|error| unavailable(error.into()))?;
+        let recipe = Recipe::read(&model, environment, parallel).map_err(&unavailable)?;
+        let (identity, shared) = (model.identity, recipe.shared);
+        let first = recipe.open().map_err(&unavailable)?;
+        let tokenizer = Arc::new(first.tokenizer.clone());
+        let recipe = Arc::new(recipe);
+        let queries = Arc::new(Sessions::new(Arc::clone(&recipe), what.clone(), 1, Some(first)));
+        let parallel = if shared { 1 } else { parallel.get().min(MOST_SESSIONS) };
+        let documents = if shared {
+            Arc::clone(&queries)
+        } else {
+            Arc::new(Sessions::new(recipe, what, parallel, None))
+        };
+        let turns = Semaphore::new(parallel);
+        Ok(Self { identity, tokenizer, queries, documents, turns, parallel })
+    }
+
+    async fn batches(&self, texts: Arc<Vec<String>>) -> Result<Vec<Vec<usize>>, EmbedError> {
+        let tokenizer = Arc::clone(&self.tokenizer);
+        let lengths = tokio::task::spawn_blocking(move || {
+            let length = |text: &String| Ok(tokenizer.encode_fast(text.as_str(), true)?.len());
+            texts.iter().map(length).collect::<Result<Vec<usize>, tokenizers::Error>>()
+        });
+        let lengths = lengths.await.map_err(|error| self.documents.unavailable(error.into()))?;
+        let lengths = lengths.map_err(|error| self.documents.unavailable(error))?;
+        Ok(batches_of_one_length(&lengths, BATCH_TOKENS))
+    }
+
+    async fn embed_batch(&self, batch: Vec<String>) -> Result<Vec<Embedding>, EmbedError> {
+        let turn = self.turns.acquire().await;
+        let _turn = turn.map_err(|error| self.documents.unavailable(error.into()))?;
+        self.documents.run(batch, self.identity.dimension).await
+    }
+}
+
+#[async_trait]
+impl Embedder for FastEmbedEmbedder {
+    fn identity(&self) -> &ModelIdentity {
+        &self.identity
+    }
+
+    fn engine(&self) -> Engine {
+        Engine { name: "onnx", precision: "f32" }
+    }
+
+    async fn embed_documents(&self, texts: &[String]) -> Result<Vec<Embedding>, EmbedError> {
+        let texts = Arc::new(texts.to_vec());
+        let batches = self.batches(Arc::clone(&texts)).await?;
+        let done: Vec<Vec<(usize, Embedding)>> = stream::iter(batches)
+            .map(|batch| {
+                let of_batch: Vec<String> =
+                    batch.iter().filter_map(|&index| texts.get(index).cloned()).collect();
+                async move {
+                    let embeddings = self.embed_batch(of_batch).await?;
+                    Ok(batch.into_iter().zip(embeddings).collect())
+                }
+            })
+            .buffer_unordered(self.parallel)
+            .try_collect()
+            .await?;
+        let mut embeddings: Vec<(usize, Embedding)> = done.into_iter().flatten().collect();
+        embeddings.sort_by_key(|(index, _)| *index);
+        Ok(embeddings.into_iter().map(|(_, embedding)| embedding).collect())
+    }
+
+    async fn embed_query(&self, text: &str) -> Result<Embedding, EmbedError> {
+        let embeddings = self.queries.run(vec![text.to_owned()], self.identity.dimension).await?;
+        embeddings.into_iter().next().ok_or_else(|| EmbedError::WrongShape {
+            reason: "no embedding for the query".to_owned(),
+        })
+    }
+}
+
+impl fmt::Debug for FastEmbedEmbedder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("FastEmbedEmbedder")
+            .field("identity", &self.identity)
+            .field("parallel", &self.parallel)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Sessions of one model; each serves one batch at a time and is opened when it
+/// is first needed.
+struct Sessions {
+    recipe: Arc<Recipe>,
+    what: String,
+    idle: Mutex<Vec<TextEmbedding>>,
+    permits: Arc<Semaphore>,
+}
+
+impl Sessions {
+    fn new(
+        recipe: Arc<Recipe>,
+        what: String,
+        at_most: usize,
+        first: Option<TextEmbedding>,
+    ) -> Self {
+        let idle = Mutex::new(first.into_iter().collect());
+        Self { recipe, what, idle, permits: Arc::new(Semaphore::new(at_most)) }
+    }
+
+    async fn run(
+        self: &Arc<Self>,
+        texts: Vec<String>,
+        dimension: usize,
+    ) -> Result<Vec<Embedding>, EmbedError> {
+        let permit = Arc::clone(&self.permits).acquire_owned().await;
+        let permit = permit.map_err(|error| self.unavailable(error.into()))?;
+        let sessions = Arc::clone(self);
+        let run = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            sessions.run_now(&texts, dimension)
+        });
+        run.await.map_err(|error| self.unavailable(error.into()))?
+    }
+
+    /// A session that panics is lost, and another opened in its place.
+    fn run_now(&self, texts: &[String], dimension: usize) -> Result<Vec<Embedding>, EmbedError> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut session = match idle {
+            Some(session) => session,
+            None => self.recipe.open().map_err(|error| self.unavailable(error))?,
+        };
+        let vectors = session.embed(texts, Some(texts.len().max(1)));
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(session);
+        let vectors = vectors.map_err(|error| self.unavailable(error.into()))?;
+        to_embeddings(vectors, texts.len(), dimension)
+    }
+
+    fn unavailable(&self, source: Cause) -> EmbedError {
+        EmbedError::Unavailable { what: self.what.clone(), source }
+    }
+}
+
+/// All that opening a session takes.
+struct Recipe {
+    environment: Environment,
+    folder: OnnxFolder,
+    tokenizer: TokenizerFiles,
+    pooling: Pooling,
+    window_tokens: usize,
+    intra_threads: usize,
+    shared: bool,
+}
+
+impl Recipe {
+    fn read(
+        model: &OnnxModel,
+        environment: Environment,
+        parallel: NonZeroUsize,
+    ) -> Result<Self, Cause> {
+        let settings = Settings::read(&model.folder.root)?;
+        if let Some(width) = settings.hidden_size
+            && width != model.identity.dimension
+        {
+            let expected = model.identity.dimension;
+            return Err(format!("its embeddings have {width} numbers, not {expected}").into());
+        }
+        let window_tokens =
+            settings.window_tokens.map_or(model.window_tokens, |own| own.min(model.window_tokens));
+        let folder = model.folder.clone();
+        let shared = size_bytes(&folder)? > SHARED_FROM_BYTES;
+        Ok(Self {
+            environment,
+            tokenizer: tokenizer_files(&folder.root, window_tokens)?,
+            folder,
+            pooling: settings.pooling.unwrap_or(model.pooling),
+            window_tokens,
+            intra_threads: if shared { parallel.get() } else { 1 },
+            shared,
+        })
+    }
+
+    fn open(&self) -> Result<TextEmbedding, Cause> {
+        let pooling = match self.pooling {
+            Pooling::Cls => fastembed::Pooling::Cls,
+            Pooling::Mean => fastembed::Pooling::Mean,
+        };
+        let bytes = read(&self.folder.model)?;
+        let mut model =
+            UserDefinedEmbeddingModel::new(bytes, self.tokenizer.clone()).with_pooling(pooling);
+        let mut options = InitOptionsUserDefined::new()
+            .with_environment(self.environment.clone())
+            .with_max_length(self.window_tokens)
+            .with_intra_threads(self.intra_threads)
+            .with_auto_device(AutoDevicePolicy::PreferCPU)
+            .with_session_config("session.intra_op.allow_spinning", "0");
+        match data_folder(&self.folder) {
+            Some(folder) => {
+                let folder = folder.to_str().ok_or("the path of the model is not UTF-8")?;
+                options = options.with_session_config(
+                    "session.model_external_initializers_file_folder_path",
+                    folder,
+                );
+            }
+            None => {
+                for path in &self.folder.data {
+                    let name = path.file_name().and_then(|name| name.to_str());
+                    let name = name.ok_or("the path of the model is not UTF-8")?;
+                    model = model.with_external_initializer(name.to_owned(), read(path)?);
+                }
+            }
+        }
+        Ok(TextEmbedding::try_new_from_user_defined(model, options)?)
+    }
+}
+
+/// The folder from which ONNX Runtime may map the model's data files. It
+/// refuses links that lead out of it, as a cache's do; what lies behind those
+/// has to be handed to it in memory.
+fn data_folder(folder: &OnnxFolder) -> Option<&Path> {
+    let parent = folder.model.parent()?;
+    let real_parent = fs::canonicalize(parent).ok()?;
+    let inside = |path: &PathBuf| {
+        path.parent() == Some(parent)
+            && fs::canonicalize(path).is_ok_and(|path| path.starts_with(&real_parent))
+    };
+    (!folder.data.is_empty() && folder.data.iter().all(inside)).then_some(parent)
+}
+
+/// What a model's folder says of the model.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Settings {
+    hidden_size: Option<usize>,
+    window_tokens: Option<usize>,
+    pooling: Option<Pooling>,
+}
+
+impl Settings {
+    fn read(root: &Path) -> Result<Self, Cause> {
+        let number = |value: &Value| value.as_u64().and_then(|number| usize::try_from(number).ok());
+        let config = json_of(&root.join("config.json"))?.unwrap_or_default();
+        let sentence = json_of(&root.join("sentence_bert_config.json"))?.unwrap_or_default();
+        let pooling = match json_of(&root.join("1_Pooling").join("config.json"))? {
+            Some(config) => Some(pooling_of(&config)?),
+            None => None,
+        };
+        Ok(Self {
+            hidden_size: number(&config["hidden_size"]),
+            window_tokens: number(&sentence["max_seq_length"]),
+            pooling,
+        })
+    }
+}
+
+fn pooling_of(config: &Value) -> Result<Pooling, Cause> {
+    let is_on = |key: &str| config[key] == Value::Bool(true);
+    let others = ["max_tokens", "mean_sqrt_len_tokens", "weightedmean_tokens", "lasttoken"];
+    let others = others.iter().any(|mode| is_on(&format!("pooling_mode_{mode}")));
+    match (is_on("pooling_mode_cls_token"), is_on("pooling_mode_mean_tokens"), others) {
+        (true, false, false) => Ok(Pooling::Cls),
+        (false, true, false) => Ok(Pooling::Mean),
+        _ => Err("1_Pooling/config.json asks for a pooling other than CLS or mean".into()),
+    }
+}
+
+/// FastEmbed wants two files that a folder need not have. As no batch is ever
+/// padded, the padding token does not matter.
+fn tokenizer_files(root: &Path, window_tokens: usize) -> Result<TokenizerFiles, Cause> {
+    let config = json_of(&root.join("tokenizer_config.json"))?;
+    let mut config = config.filter(Value::is_object).unwrap_or_else(|| json!({}));
+    if !config["model_max_length"].is_number() {
+        config["model_max_length"] = json!(window_tokens);
+    }
+    if !(config["pad_token"].is_string() || config["pad_token"]["content"].is_string()) {
+        config["pad_token"] = json!("[PAD]");
+    }
+    let tokens = json_of(&root.join("special_tokens_map.json"))?.unwrap_or_else(|| json!({}));
+    Ok(TokenizerFiles {
+        tokenizer_file: read(&root.join("tokenizer.json"))?,
+        config_file: read(&root.join("config.json"))?,
+        special_tokens_map_file: tokens.to_string().into_bytes(),
+        tokenizer_config_file: config.to_string().into_bytes(),
+    })
+}
+
+/// Groups texts of one length, the longest first, so that none is padded.
+///
+/// - `lengths`: of each text, in tokens.
+/// - Returns every index once; the lengths of a batch of more than one text add
+///   up to at most `budget`.
+fn batches_of_one_length(lengths: &[usize], budget: usize) -> Vec<Vec<usize>> {
+    let mut order: Vec<usize> = (0..lengths.len()).collect();
+    order.sort_by_key(|&index| (std::cmp::Reverse(lengths[index]), index));
+    order
+        .chunk_by(|&a, &b| lengths[a] == lengths[b])
+        .flat_map(|alike| {
+            let length = alike.first().map_or(1, |&index| lengths[index].max(1));
+            alike.chunks((budget / length).max(1)).map(<[usize]>::to_vec)
+        })
+        .collect()
+}
+
+fn to_embeddings(
+    vectors: Vec<Vec<f32>>,
+    count: usize,
+    dimension: usize,
+) -> Result<Vec<Embedding>, EmbedError> {
+    let wrong = |reason: String| EmbedError::WrongShape { reason };
+    if vectors.len() != count {
+        return Err(wrong(format!("{} embeddings for {count} texts", vectors.len())));
+    }
+    let embedding = |vector: Vec<f32>| {
+        if vector.len() != dimension {
+            return Err(wrong(format!("{} numbers instead of {dimension}", vector.len())));
+        }
+        Embedding::normalised(vector).map_err(|error| wrong(error.to_string()))
+    };
+    vectors.into_iter().map(embedding).collect()
+}
+
+/// The ONNX Runtime of this process: at the first call that succeeds, the first
+/// library that works.
+///
+/// # Errors
+///
+/// [`NoRuntime`] if there is none.
+pub fn environment(places: &[PathBuf]) -> Result<Environment, NoRuntime> {
+    static LOADED: Mutex<Option<Environment>> = Mutex::new(None);
+    let missing = places.iter().filter(|place| !place.exists());
+    let mut tried: Vec<String> =
+        missing.map(|place| format!("{} does not exist", place.display())).collect();
+    let libraries = locate::runtime_libraries(places);
+    if libraries.is_empty() {
+        return Err(NoRuntime { tried });
+    }
+    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(environment) = loaded.as_ref() {
+        return Ok(environment.clone());
+    }
+    for library in libraries {
+        // Asking for a library by its path is the one way that cannot panic.
+        let builder = match ort::init_from(&library) {
+            Ok(builder) => builder,
+            Err(error) => {
+                tried.push(error.to_string());
+                continue;
+            }
+        };
+        match builder.with_name("groove").with_telemetry(false).build() {
+            Ok(environment) => {
+                tracing::info!(library = %library.display(), "ONNX Runtime loaded");
+                *loaded = Some(environment.clone());
+                return Ok(environment);
+            }
+            Err(error) => tried.push(format!("{}: {error}", library.display())),
+        }
+    }
+    Err(NoRuntime { tried })
+}
+
+fn details(tried: &[String]) -> String {
+    if tried.is_empty() { String::new() } else { format!(" ({})", tried.join("; ")) }
+}
+
+fn size_bytes(folder: &OnnxFolder) -> Result<u64, Cause> {
+    let mut sum = 0;
+    for path in folder.data.iter().chain([&folder.model]) {
+        sum += fs::metadata(path).map_err(|error| named(path, &error))?.len();
+    }
+    Ok(sum)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Cause> {
+    fs::read(path).map_err(|error| named(path, &error).into())
+}
+
+/// The JSON in a file, or none if there is no such file.
+fn json_of(path: &Path) -> Result<Option<Value>, Cause> {
+    match fs::read(path) {
+        Ok(bytes) => {
+            let value = serde_json::from_slice(&bytes);
+            Ok(Some(value.map_err(|error| named(path, &error.into()))?))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(named(path, &error).into()),
+    }
+}
+
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests;

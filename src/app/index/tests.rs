@@ -1,0 +1,297 @@
+use std::sync::atomic::Ordering;
+
+use crate::app::error::AppError;
+use crate::app::testing::Bench;
+use crate::domain::chunk::ContextMode;
+use crate::domain::embedding::ModelIdentity;
+use crate::ports::chunk_store::Change;
+use crate::ports::document_source::Refusal;
+
+const LONG: &str = "## One\n\nA first section that is long enough to stand alone, by far.\n\n\
+                    ## Two\n\nA second section that is long enough to stand alone as well.\n";
+
+#[tokio::test]
+async fn a_first_run_indexes_everything_and_says_so() {
+    let bench = Bench::new(&[("a.md", LONG), ("b/c.md", "Some text about tides.")]);
+    let report = bench.run().await;
+    assert_eq!((report.documents, report.updated, report.chunks), (2, 2, 3));
+    assert_eq!(bench.embedded(), 3);
+    let log = bench.log.take();
+    assert_eq!(log[..3], ["started", "found 2", "0/2"]);
+    assert!(log.contains(&"indexed a.md (2)".to_owned()), "{log:?}");
+    assert_eq!(log.last().unwrap(), "2/2");
+}
+
+// IDX-55
+#[tokio::test]
+async fn a_second_run_embeds_nothing_and_loads_no_model() {
+    let mut bench = Bench::new(&[("a.md", LONG), ("b.md", "Some text about tides.")]);
+    bench.run().await;
+    bench.embedded();
+    bench.restart();
+    let before = bench.summary().await.generation;
+    let report = bench.run().await;
+    assert_eq!((report.updated, report.skipped, report.documents), (0, 0, 2));
+    assert_eq!(bench.embedded(), 0);
+    assert_eq!(bench.counting.loads.load(Ordering::Relaxed), 0);
+    assert_eq!(bench.summary().await.generation, before, "nothing is written");
+}
+
+// IDX-62 IDX-63
+#[tokio::test]
+async fn an_edited_section_alone_is_embedded_again() {
+    let bench = Bench::new(&[("a.md", LONG)]);
+    bench.run().await;
+    bench.embedded();
+    bench.source.put("a.md", LONG.replace("as well", "too, says the editor"));
+    let report = bench.run().await;
+    assert_eq!(report.updated, 1);
+    assert_eq!(bench.embedded(), 1);
+    assert!(bench.chunks_of("a.md").await[1].chunk.content.contains("too, says the editor"));
+}
+
+// IDX-62
+#[tokio::test]
+async fn new_frontmatter_over_the_same_text_embeds_nothing() {
+    let bench = Bench::new(&[("a.md", LONG)]);
+    bench.run().await;
+    bench.embedded();
+    bench.source.put("a.md", format!("---\ntitle: New\ntags: [x]\n---\n{LONG}"));
+    let report = bench.run().await;
+    assert_eq!((report.updated, bench.embedded()), (1, 0));
+    let chunks = bench.chunks_of("a.md").await;
+    assert_eq!(chunks[0].document.title.as_deref(), Some("New"));
+    assert_eq!(chunks[0].document.tags, ["x"]);
+}
+
+// IDX-58 IDX-59 IDX-B10
+#[tokio::test]
+async fn a_moved_file_keeps_its_vectors_and_takes_its_new_place() {
+    let bench = Bench::new(&[("old/a.md", LONG)]);
+    bench.run().await;
+    bench.embedded();
+    let ids: Vec<_> = bench.chunks_of("old/a.md").await.iter().map(|chunk| chunk.id).collect();
+    bench.source.remove("old/a.md");
+    bench.source.put("new/sub/a.md", LONG);
+    let report = bench.run().await;
+    assert_eq!((report.renamed, report.updated, report.deleted), (1, 0, 0));
+    assert_eq!(bench.embedded(), 0);
+    let chunks = bench.chunks_of("new/sub/a.md").await;
+    assert_eq!(chunks.iter().map(|chunk| chunk.id).collect::<Vec<_>>(), ids);
+    assert_eq!(chunks[0].document.category.as_deref(), Some("new"));
+    assert_eq!(chunks[0].document.topic.as_deref(), Some("sub"));
+    assert!(bench.log.take().contains(&"renamed old/a.md -> new/sub/a.md".to_owned()));
+}
+
+// IDX-58
+#[tokio::test]
+async fn of_several_moved_copies_each_new_name_is_taken_once_in_order() {
+    let bench = Bench::new(&[("a.md", LONG), ("b.md", LONG), ("c.md", LONG)]);
+    bench.run().await;
+    for path in ["a.md", "b.md", "c.md"] {
+        bench.source.remove(path);
+    }
+    bench.source.put("x.md", LONG);
+    bench.source.put("y.md", LONG);
+    bench.log.take();
+    let report = bench.run().await;
+    assert_eq!((report.renamed, report.deleted), (2, 1));
+    let log = bench.log.take();
+    for line in ["renamed a.md -> x.md", "renamed b.md -> y.md", "deleted c.md"] {
+        assert!(log.contains(&line.to_owned()), "{log:?}");
+    }
+}
+
+// IDX-65
+#[tokio::test]
+async fn what_has_gone_is_removed() {
+    let bench = Bench::new(&[("a.md", LONG), ("b.md", "Some text about tides.")]);
+    bench.run().await;
+    bench.source.remove("b.md");
+    let report = bench.run().await;
+    assert_eq!((report.deleted, report.documents), (1, 1));
+    assert_eq!(bench.paths().await, ["a.md"]);
+}
+
+// IDX-57 IDX-65 IDX-100
+#[tokio::test]
+async fn a_file_that_cannot_be_read_keeps_what_the_index_has_of_it() {
+    let bench = Bench::new(&[("a.md", LONG), ("b.md", "Some text about tides.")]);
+    bench.run().await;
+    bench.source.put_failing("a.md");
+    bench.source.put_refused("b.md", Refusal::NotRegular);
+    let report = bench.run().await;
+    assert_eq!((report.skipped, report.deleted, report.documents), (2, 0, 2));
+}
+
+// IDX-46 IDX-50 IDX-54
+#[tokio::test]
+async fn a_file_over_the_cap_is_skipped_with_the_limit_and_the_key() {
+    let mut bench = Bench::new(&[("a.md", "Some text about tides.")]);
+    bench.run().await;
+    bench.indexer.settings.max_text_file_size = Some(30);
+    bench.source.put("a.md", LONG);
+    bench.source.put("new.md", LONG);
+    bench.log.take();
+    let report = bench.run().await;
+    assert_eq!((report.skipped, report.documents), (2, 1));
+    let log = bench.log.take();
+    let line = log.iter().find(|line| line.starts_with("skipped a.md")).unwrap();
+    for fact in [&LONG.len().to_string(), "30 bytes", "text", "max_text_file_size"] {
+        assert!(line.contains(fact), "{line}");
+    }
+    let size = bench.chunks_of("a.md").await[0].document.size_bytes;
+    assert_eq!(size, Some(LONG.len() as u64), "the measured size is recorded");
+}
+
+// IDX-99 IDX-100
+#[tokio::test]
+async fn bytes_that_are_no_text_are_skipped_and_the_run_goes_on() {
+    let bench = Bench::new(&[("z.md", "Some text about tides.")]);
+    bench.source.put("a.md", b"caf\xe9".to_vec());
+    let report = bench.run().await;
+    assert_eq!((report.skipped, report.documents), (1, 1));
+    let log = bench.log.take();
+    assert!(log.iter().any(|line| line.starts_with("skipped a.md") && line.contains("UTF-8")), "{log:?}");
+}
+
+// IDX-64 IDX-B11
+#[tokio::test]
+async fn a_file_that_is_emptied_loses_its_row_and_counts_as_skipped() {
+    let bench = Bench::new(&[("a.md", LONG)]);
+    bench.run().await;
+    bench.source.put("a.md", "---\ntitle: Only this\n---\n");
+    let report = bench.run().await;
+    assert_eq!((report.skipped, report.documents), (1, 0));
+    assert!(bench.paths().await.is_empty());
+}
+
+// IDX-88 IDX-90 IDX-91
+#[tokio::test]
+async fn broken_frontmatter_is_counted_once_and_the_body_indexed() {
+    let bench = Bench::new(&[("a.md", &format!("---\ntags: [x\n---\n{LONG}"))]);
+    let report = bench.run().await;
+    assert_eq!((report.frontmatter_unparsed, report.updated), (1, 1));
+    assert_eq!(bench.chunks_of("a.md").await[0].document.tags, ["frontmatter:unparsed"]);
+    assert!(bench.log.take().contains(&"unparsed a.md".to_owned()));
+    assert_eq!(bench.run().await.frontmatter_unparsed, 0);
+}
+
+// IDX-92
+#[tokio::test]
+async fn broken_frontmatter_fails_the_run_only_when_asked() {
+    let mut bench = Bench::new(&[("a.md", &format!("---\ntags: [x\n---\n{LONG}"))]);
+    bench.indexer.settings.fail_on_frontmatter_error = true;
+    let report = bench.run().await;
+    assert!(report.failure.unwrap().contains("fail_on_frontmatter_error"));
+    assert_eq!(bench.paths().await, ["a.md"], "the index is written all the same");
+}
+
+// IDX-94 IDX-96 IDX-97
+#[tokio::test]
+async fn a_newly_declared_field_is_read_from_unchanged_files() {
+    let bench = Bench::new(&[("a.md", &format!("---\nstatus: draft\n---\n{LONG}"))]);
+    bench.run().await;
+    bench.embedded();
+    assert!(bench.chunks_of("a.md").await[0].document.fields.is_empty());
+    bench.source.put("groove-schema.toml", "[fields.status]\n[fields.title]\n");
+    let report = bench.run().await;
+    assert_eq!((report.updated, bench.embedded()), (0, 0));
+    assert_eq!(bench.chunks_of("a.md").await[0].document.fields["status"], ["draft"]);
+    let declared = bench.summary().await.declared_fields.unwrap();
+    assert_eq!(declared.into_iter().collect::<Vec<_>>(), ["status"]);
+}
+
+#[tokio::test]
+async fn a_schema_that_does_not_load_stops_the_run_before_anything_is_touched() {
+    let bench = Bench::new(&[("a.md", LONG)]);
+    bench.source.put("groove-schema.toml", "[fields.status]\nkind = 3\n");
+    let error = bench.indexer.run(true, &bench.observer()).await.unwrap_err();
+    assert!(error.to_string().contains("groove-schema.toml"), "{error}");
+    assert_eq!(bench.summary().await.documents, 0);
+}
+
+// IDX-112 IDX-113
+#[tokio::test]
+async fn an_index_of_another_model_is_refused_with_the_remedy() {
+    let bench = Bench::new(&[("a.md", LONG)]);
+    let other = ModelIdentity { model: "other".into(), dimension: 3 };
+    bench.indexer.store.apply(vec![Change::Identify(other)]).await.unwrap();
+    let error = bench.indexer.run(false, &bench.observer()).await.unwrap_err();
+    let text = error.to_string();
+    for fact in ["other", "dimension 3", "hashing", "dimension 64", "--force --model hashing"] {
+        assert!(text.contains(fact), "{text}");
+    }
+    assert_eq!(bench.counting.loads.load(Ordering::Relaxed), 0);
+    // Forced, it takes the new model on.
+    let report = bench.run_forced().await;
+    assert_eq!((report.updated, report.documents), (1, 1));
+    assert_eq!(bench.summary().await.identity.unwrap().model, "hashing");
+}
+
+// IDX-40 CLI-40
+#[tokio::test]
+async fn a_forced_run_embeds_every_file_again() {
+    let bench = Bench::new(&[("a.md", LONG)]);
+    bench.run().await;
+    bench.embedded();
+    let report = bench.run_forced().await;
+    assert_eq!((report.updated, bench.embedded()), (1, 2));
+}
+
+#[tokio::test]
+async fn a_forced_run_without_a_working_model_removes_nothing() {
+    let mut bench = Bench::new(&[("a.md", LONG)]);
+    bench.run().await;
+    bench.restart();
+    *bench.counting.broken.lock().unwrap() = true;
+    let error = bench.indexer.run(true, &bench.observer()).await.unwrap_err();
+    assert!(matches!(error, AppError::EmbedDocuments(_)), "{error}");
+    assert_eq!(bench.paths().await, ["a.md"]);
+}
+
+// IDX-168
+#[tokio::test]
+async fn a_document_that_the_model_refuses_is_skipped_alone() {
+    let bench = Bench::new(&[("a.md", LONG), ("b.md", "Some text about tides.")]);
+    *bench.counting.refused.lock().unwrap() = Some("tides".into());
+    let report = bench.run().await;
+    assert_eq!((report.skipped, report.updated), (1, 1));
+    assert_eq!(bench.paths().await, ["a.md"]);
+}
+
+// IDX-119 IDX-120 IDX-121
+#[tokio::test]
+async fn contexts_are_kept_in_static_mode_and_the_recorded_mode_wins() {
+    let mut bench = Bench::new(&[("notes/a.md", LONG)]);
+    bench.indexer.settings.context_mode = ContextMode::Static;
+    bench.run().await;
+    assert_eq!(bench.chunks_of("notes/a.md").await[0].chunk.context.as_deref(), Some("a > One"));
+    bench.indexer.settings.context_mode = ContextMode::Off;
+    bench.log.take();
+    bench.run().await;
+    assert_eq!(bench.summary().await.context_mode, Some(ContextMode::Static));
+    assert!(bench.log.take().iter().any(|line| line.starts_with("warning: ") && line.contains("--force")));
+    bench.run_forced().await;
+    assert_eq!(bench.summary().await.context_mode, Some(ContextMode::Off));
+    assert_eq!(bench.chunks_of("notes/a.md").await[0].chunk.context, None);
+}
+
+// IDX-17
+#[tokio::test]
+async fn a_run_that_stops_records_no_declared_fields_and_the_next_one_goes_on() {
+    let bench = Bench::new(&[("a.md", LONG)]);
+    *bench.counting.broken.lock().unwrap() = true;
+    bench.indexer.run(false, &bench.observer()).await.unwrap_err();
+    assert_eq!(bench.summary().await.declared_fields, None);
+    *bench.counting.broken.lock().unwrap() = false;
+    assert_eq!(bench.run().await.updated, 1);
+    assert!(bench.summary().await.declared_fields.is_some());
+}
+
+// IDX-26
+#[tokio::test]
+async fn an_empty_knowledge_base_is_no_error() {
+    let report = Bench::new(&[]).run().await;
+    assert_eq!((report.documents, report.chunks), (0, 0));
+}
