@@ -19,7 +19,7 @@ use crate::app::search::Searcher;
 use crate::domain::document::DocumentPath;
 use crate::domain::embedding::{Embedding, ModelIdentity};
 use crate::domain::format::EnabledFormats;
-use crate::ports::chunk_store::{ChunkStore, StoredChunk, Summary};
+use crate::ports::chunk_store::{StoredChunk, Summary};
 use crate::ports::embedder::{EmbedError, Embedder, Engine};
 use crate::ports::parser::Parser;
 

@@ -236,9 +236,9 @@ mod tests {
         #[test]
         fn the_order_is_by_score_and_then_by_id(dense in ranking(), lexical in ranking()) {
             let fused = fuse(&dense, &lexical);
-            prop_assert!(fused.is_sorted_by(|a, b| {
-                a.score > b.score || (a.score == b.score && a.id < b.id)
-            }));
+            let sorted = fused
+                .is_sorted_by(|a, b| a.score > b.score || (a.score == b.score && a.id < b.id));
+            prop_assert!(sorted);
         }
 
         // SRCH-88
