@@ -6,6 +6,9 @@
 mod request;
 mod shape;
 
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 use std::sync::Arc;
 

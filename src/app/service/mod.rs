@@ -1,5 +1,8 @@
 //! The use cases behind one value, as a transport calls them.
 
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
