@@ -211,6 +211,6 @@ mod tests {
         assert_eq!(numbers_from_le_bytes(&bytes), [1.5, -2.0]);
         let mut numbers = [1.0, 1.0];
         add_le_bytes(&mut numbers, &bytes);
-        assert_eq!(numbers, [2.5, -1.0]);
+        assert_eq!(numbers.as_slice(), [2.5, -1.0]);
     }
 }

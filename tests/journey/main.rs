@@ -1,2 +1,17 @@
 //! Whole runs of the built binary: index, search, serve.
 #![allow(missing_docs, reason = "a test binary has no readers of its interface")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "these tests make files and start processes"
+)]
+
+mod groove;
+
+mod command_line;
+mod indexing;
+mod relevance;
+mod serving;
+
+#[path = "../support/judged.rs"]
+mod judged;

@@ -90,7 +90,7 @@ pub async fn indexed(kb: &Path, model_folder: &Path) -> (Groove, Report) {
             models_dir: model_folder.parent().map(Path::to_owned),
             ..ModelPlaces::default()
         },
-        hub: HubSettings::offline(),
+        hub: HubSettings { endpoint: "http://127.0.0.1:9".to_owned(), ..HubSettings::default() },
     };
     let mut config = Config::default();
     config.use_local_model(model_folder.file_name().unwrap().to_str().unwrap());

@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 
 use crate::adapters::embedder::catalogue::{HubSource, ModelEntry};
 use crate::adapters::embedder::hub::{self, HubSettings};
+use crate::adapters::embedder::native::{NativeEncoder, Precision};
 use crate::adapters::embedder::locate::{self, Located, ModelPlaces, OnnxFolder};
 use crate::ports::Cause;
 use crate::ports::embedder::{EmbedError, Embedder};
@@ -276,10 +277,8 @@ fn no_runtime() -> Cause {
 }
 
 fn native(entry: &'static ModelEntry, folder: &Path) -> Opened {
-    Err(EmbedError::Unavailable {
-        what: format!("{} from {}", entry.name, folder.display()),
-        source: "this program has no engine for safetensors".into(),
-    })
+    let encoder = NativeEncoder::open(entry.name, folder, Precision::Auto)?;
+    Ok(Arc::new(encoder))
 }
 
 #[cfg(test)]

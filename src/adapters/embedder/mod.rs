@@ -6,7 +6,7 @@ pub mod catalogue;
 pub mod hub;
 pub mod locate;
 
-// pub mod native;
+pub mod native;
 
 #[cfg(feature = "onnx")]
 pub mod fastembed;

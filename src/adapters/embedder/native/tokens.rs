@@ -1,0 +1,67 @@
+//! From text to the tokens of a model.
+
+use std::path::Path;
+
+use tokenizers::{PostProcessor, Tokenizer, TruncationParams};
+
+use crate::adapters::embedder::native::config::Shape;
+use crate::adapters::embedder::native::error::LoadError;
+
+const FILE: &str = "tokenizer.json";
+
+/// A model's tokenizer, with the model's own window and without padding,
+/// whatever its file says about either.
+#[derive(Debug)]
+pub(super) struct Tokens {
+    tokenizer: Tokenizer,
+    vocabulary: usize,
+}
+
+impl Tokens {
+    /// Reads the tokenizer of the model in a folder.
+    pub(super) fn read(folder: &Path, shape: &Shape) -> Result<Self, LoadError> {
+        let path = folder.join(FILE);
+        let bytes =
+            std::fs::read(&path).map_err(|error| LoadError::from_io(folder, FILE, error))?;
+        let mut tokenizer = Tokenizer::from_bytes(&bytes)
+            .map_err(|source| LoadError::Unreadable { path: path.clone(), source })?;
+        tokenizer.with_padding(None);
+        // Truncation takes the special tokens off the window without looking.
+        let special = tokenizer.get_post_processor().map_or(0, |it| it.added_tokens(false));
+        let malformed = |reason| LoadError::Malformed { path: path.clone(), reason };
+        if special == 0 {
+            return Err(malformed("it adds no special tokens to a text".to_owned()));
+        }
+        if shape.window_tokens <= special {
+            return Err(malformed(format!(
+                "it adds {special} special tokens, and the window has {}",
+                shape.window_tokens
+            )));
+        }
+        let truncation =
+            TruncationParams { max_length: shape.window_tokens, ..TruncationParams::default() };
+        tokenizer
+            .with_truncation(Some(truncation))
+            .map_err(|source| LoadError::Unreadable { path: path.clone(), source })?;
+        Ok(Self { tokenizer, vocabulary: shape.vocabulary })
+    }
+
+    /// Cuts a text into tokens.
+    ///
+    /// - Returns from 1 to the window's number of tokens, each below the
+    ///   vocabulary's size; or why that was not possible.
+    pub(super) fn of(&self, text: &str) -> Result<Vec<u32>, String> {
+        let encoding = self.tokenizer.encode_fast(text, true).map_err(|error| error.to_string())?;
+        let tokens = encoding.get_ids().to_vec();
+        if tokens.is_empty() {
+            return Err("the tokenizer gives no token".to_owned());
+        }
+        match tokens.iter().find(|&&token| token as usize >= self.vocabulary) {
+            Some(token) => Err(format!(
+                "the tokenizer gives token {token}, the model has {}",
+                self.vocabulary
+            )),
+            None => Ok(tokens),
+        }
+    }
+}

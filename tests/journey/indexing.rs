@@ -1,0 +1,203 @@
+//! Runs of the index over real files.
+
+use std::fs;
+
+use crate::groove::{Base, MODEL, stderr, stdout};
+
+mod with_model {
+    use super::*;
+    use std::os::unix::fs::symlink;
+    use std::process::Stdio;
+    use std::thread;
+    use std::time::Duration;
+
+    // CLI-16 CLI-51 CLI-52 CLI-53 CLI-59
+    #[test]
+    #[ignore = "needs the model all-MiniLM-L6-v2; `make test` gets it"]
+    fn a_run_says_what_it_does_and_a_second_one_does_nothing() {
+        let base = Base::sample();
+        let first = base.indexed(&[]);
+        for line in ["Indexing ", "Found 11 source files (.md)", "  indexed: it/network/vpn.md (", "Done in "] {
+            assert!(first.contains(line), "{line:?} is not in\n{first}");
+        }
+        assert!(first.contains("11 docs (11 updated, 0 renamed, 0 deleted, 0 skipped, 0 frontmatter unparsed)"), "{first}");
+        let second = base.indexed(&[]);
+        assert!(second.contains("11 docs (0 updated, 0 renamed, 0 deleted, 0 skipped"), "{second}");
+        assert!(!second.contains("loading the embedding model"), "{second}");
+    }
+
+    // CLI-43 CLI-44
+    #[test]
+    #[ignore = "needs the model all-MiniLM-L6-v2; `make test` gets it"]
+    fn quiet_and_progress_leave_out_the_line_for_each_file() {
+        let base = Base::sample();
+        base.write("broken.md", "---\ntags: [x\n---\nText that is long enough to be found again.\n");
+        let quiet = base.indexed(&["--quiet"]);
+        assert!(!quiet.contains("  indexed:"), "{quiet}");
+        for line in ["Indexing ", "Found 12", "Done in ", "warning: broken.md: failed to parse YAML frontmatter"] {
+            assert!(quiet.contains(line), "{line:?} is not in\n{quiet}");
+        }
+        let progress = base.indexed(&["--progress", "--force"]);
+        assert!(!progress.contains("  indexed:"), "{progress}");
+        assert!(progress.contains("Progress: 12/12 (100%)"), "{progress}");
+        let nothing_new = base.indexed(&["--progress"]);
+        assert!(nothing_new.contains("Progress: 12/12 (100%)"), "{nothing_new}");
+    }
+
+    // CLI-112 CLI-124 CLI-15 CLI-24 SRCH-160 SRCH-174 SRCH-175
+    #[test]
+    #[ignore = "needs the model all-MiniLM-L6-v2; `make test` gets it"]
+    fn a_search_finds_by_meaning_and_prints_the_stable_object() {
+        let base = Base::sample();
+        base.indexed(&[]);
+        let answer = base.search("how do I get back into my account", &["--limit", "3"]);
+        assert_eq!(answer["results"][0]["path"], "it/accounts/password-reset.md");
+        assert_eq!(answer["results"].as_array().unwrap().len(), 3);
+        assert_eq!(answer["filter_applied"], serde_json::json!({}));
+        assert!(answer["low_confidence"].is_boolean());
+        assert!(answer["results"][0].get("uri").is_none());
+        let filtered = base.search("sign in", &["--tag-any", "security", "--category", "it"]);
+        assert_eq!(filtered["results"][0]["path"], "it/accounts/two-factor.md");
+        assert_eq!(filtered["filter_applied"], serde_json::json!({"category": "it", "tags_any": ["security"]}));
+        let none = base.search("sign in", &["--category", "nothing"]);
+        assert_eq!(none["results"], serde_json::json!([]));
+        let japanese = base.search("領収書の原本", &[]);
+        assert_eq!(japanese["results"][0]["path"], "product/経費精算.md");
+    }
+
+    // CLI-125
+    #[test]
+    #[ignore = "needs the model all-MiniLM-L6-v2; `make test` gets it"]
+    fn text_form_shows_title_place_score_tags_and_text() {
+        let base = Base::sample();
+        base.indexed(&[]);
+        let output = base
+            .groove("search", &["--model", MODEL, "--format", "text", "--limit", "2", "paper jam"])
+            .output()
+            .unwrap();
+        let text = stdout(&output);
+        for part in ["Printers\n", "it/network/printers.md#Paper jams", "score: 0.0", "tags: hardware", "\n---\n"] {
+            assert!(text.contains(part), "{part:?} is not in\n{text}");
+        }
+    }
+
+    // CLI-150 CLI-151 QUA-18
+    #[test]
+    #[ignore = "needs the model all-MiniLM-L6-v2; `make test` gets it"]
+    fn status_says_what_the_index_holds() {
+        let base = Base::sample();
+        base.write("stub.md", "TBD\n");
+        base.write("groove-schema.toml", "[fields.owner]\n");
+        base.indexed(&[]);
+        let output = base.groove("status", &[]).env_remove("GROOVE_MODELS_DIR").output().unwrap();
+        let text = stdout(&output);
+        for line in ["Documents: 12\n", "Context mode: off\n", "Declared fields: owner (", "Model: all-minilm-l6-v2", ", 1 do not\n"] {
+            assert!(text.contains(line), "{line:?} is not in\n{text}");
+        }
+    }
+
+    // IDX-18 IDX-21 IDX-41 IDX-50 IDX-99 IDX-100 IDX-105
+    #[test]
+    #[ignore = "needs the model all-MiniLM-L6-v2; `make test` gets it"]
+    fn bad_files_are_named_with_what_to_do_and_the_run_goes_on() {
+        let base = Base::sample();
+        base.write("latin1.md", b"caf\xe9 au lait, et une phrase assez longue pour compter");
+        base.write("large.md", "x".repeat(60 * 1024 * 1024));
+        base.write("linked.md", "a file with two names that would otherwise be indexed");
+        fs::hard_link(base.kb().join("linked.md"), base.home().parent().unwrap().join("other.md")).unwrap();
+        fs::write(base.index().with_file_name("secret.md"), "nobody may read this secret").unwrap();
+        symlink(base.index().with_file_name("secret.md"), base.kb().join("out.md")).unwrap();
+        let told = base.indexed(&[]);
+        for fact in [
+            "Skipping latin1.md: it is not valid UTF-8",
+            "Skipping large.md: 62914560 bytes exceed the text file size limit of 52428800",
+            "[index].max_text_file_size",
+            "linked.md: not indexed: the file has more than one hard link",
+            "11 docs (11 updated",
+            "2 skipped",
+        ] {
+            assert!(told.contains(fact), "{fact:?} is not in\n{told}");
+        }
+        let found = base.search("secret", &["--include-low-quality", "--limit", "100"]);
+        assert!(!found.to_string().contains("nobody may read"), "a link out of the folder was followed");
+    }
+
+    #[test]
+    #[ignore = "needs the model all-MiniLM-L6-v2; `make test` gets it"]
+    fn a_model_folder_without_a_tokenizer_is_named() {
+        let base = Base::sample();
+        let models = base.home().join("models");
+        crate::groove::copy(&crate::groove::test_model(), &models.join(MODEL));
+        fs::remove_file(models.join(MODEL).join("tokenizer.json")).unwrap();
+        let output = base
+            .groove("index", &["--model", MODEL])
+            .env("GROOVE_MODELS_DIR", &models)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        let told = stderr(&output);
+        assert!(told.contains("tokenizer.json") && told.contains(models.to_str().unwrap()), "{told}");
+    }
+
+    // IDX-05 IDX-06 IDX-B02
+    #[test]
+    #[ignore = "needs the model all-MiniLM-L6-v2; `make test` gets it"]
+    fn force_replaces_a_damaged_index() {
+        let base = Base::sample();
+        fs::write(base.index(), "this is no database".repeat(500)).unwrap();
+        base.indexed(&["--force"]);
+        let answer = base.search("vpn", &[]);
+        assert_eq!(answer["results"][0]["path"], "it/network/vpn.md");
+    }
+
+    // IDX-112 IDX-113 CLI-221
+    #[test]
+    #[ignore = "needs the model all-MiniLM-L6-v2; `make test` gets it"]
+    fn another_model_than_the_indexs_is_refused_with_the_remedy() {
+        let base = Base::sample();
+        base.indexed(&[]);
+        for (command, arguments) in [("index", &[][..]), ("search", &["x"][..]), ("serve", &[])] {
+            let output = base.groove(command, arguments).output().unwrap();
+            assert_eq!(output.status.code(), Some(1), "{command}");
+            let told = stderr(&output);
+            for fact in ["all-minilm-l6-v2", "bge-small-en-v1.5", "384", "groove index --kb-path", "--force --model"] {
+                assert!(told.contains(fact), "{command}: {fact:?} is not in\n{told}");
+            }
+        }
+    }
+
+    // IDX-07
+    #[test]
+    #[ignore = "needs the model all-MiniLM-L6-v2; `make test` gets it"]
+    fn a_killed_run_is_completed_by_the_next_one() {
+        let base = Base::new(&[]);
+        let paragraph = "The tide turns twice a day, and every harbour has its own hour for it. ";
+        for number in 0..400 {
+            base.write(&format!("{number:03}.md"), format!("## Harbour {number}\n\n{}", paragraph.repeat(12)));
+        }
+        let mut killed = 0;
+        for pause in [400, 800, 1200] {
+            let mut run = base
+                .groove("index", &["--model", MODEL, "--quiet"])
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+            thread::sleep(Duration::from_millis(pause));
+            if run.try_wait().unwrap().is_none() {
+                killed += 1;
+            }
+            run.kill().unwrap();
+            run.wait().unwrap();
+        }
+        assert!(killed > 0, "no run was still going when it was to be killed");
+        let last = base.indexed(&["--quiet"]);
+        assert!(last.contains("400 docs ("), "{last}");
+        let status = stdout(&base.groove("status", &[]).output().unwrap());
+        assert!(status.contains("Chunks: 400\n") && !status.contains("without a vector"), "{status}");
+        let again = base.indexed(&["--quiet"]);
+        assert!(again.contains("400 docs (0 updated"), "{again}");
+        let answer = base.search("\"Harbour 399\"", &[]);
+        assert_eq!(answer["results"][0]["path"], "399.md");
+        assert_eq!(answer["results"][0]["matched_by"][0], "vector");
+    }
+}

@@ -1,0 +1,126 @@
+//! The server, as clients see it.
+
+mod with_model {
+    use std::process::Command;
+    use std::time::Duration;
+
+    use rmcp::ServiceExt as _;
+    use rmcp::model::CallToolRequestParams;
+    use rmcp::transport::TokioChildProcess;
+    use serde_json::{Value, json};
+
+    use crate::groove::{Base, MODEL};
+
+    async fn call<S: rmcp::service::Service<rmcp::RoleClient>>(
+        client: &rmcp::service::RunningService<rmcp::RoleClient, S>,
+        tool: &'static str,
+        arguments: Value,
+    ) -> (Value, bool) {
+        let mut parameters = CallToolRequestParams::new(tool);
+        parameters.arguments = arguments.as_object().cloned();
+        let result = client.peer().call_tool(parameters).await.unwrap();
+        let text = result.content[0].as_text().unwrap().text.clone();
+        (serde_json::from_str(&text).unwrap(), result.is_error == Some(true))
+    }
+
+    fn server(base: &Base, arguments: &[&str]) -> tokio::process::Command {
+        let mut all = vec!["--model", MODEL];
+        all.extend(arguments);
+        let mut command = tokio::process::Command::from(base.groove("serve", &all));
+        command.kill_on_drop(true);
+        command
+    }
+
+    // MCP-01 MCP-08 CLI-79 MCP-51
+    #[tokio::test]
+    #[ignore = "needs the model all-MiniLM-L6-v2; `make test` gets it"]
+    async fn an_assistant_can_build_the_index_and_search_it() {
+        let base = Base::sample();
+        let transport = TokioChildProcess::new(server(&base, &[])).unwrap();
+        let client = ().serve(transport).await.unwrap();
+        assert_eq!(client.peer_info().unwrap().server_info.name, "grooveseek");
+        let tools = client.peer().list_all_tools().await.unwrap();
+        assert_eq!(tools.len(), 4);
+        let (built, failed) = call(&client, "rebuild_index", json!({})).await;
+        assert!(!failed, "{built}");
+        assert_eq!(built["total_documents"], 11);
+        let (found, _) = call(&client, "search", json!({"query": "error 809 in the hotel"})).await;
+        assert_eq!(found["results"][0]["path"], "it/network/vpn.md", "{found}");
+        assert!(found.get("degraded").is_none(), "the rebuild loaded the model");
+        let path = json!({"path": "it/network/vpn.md"});
+        let (document, _) = call(&client, "get_document", path).await;
+        assert!(document["content"].as_str().unwrap().contains("Split tunnelling"));
+        let (refused, failed) = call(&client, "get_document", json!({"path": "../x.md"})).await;
+        assert!(failed && refused["error"].is_string(), "{refused}");
+        client.cancel().await.unwrap();
+    }
+
+    // SRCH-B02 HTTP-B02
+    #[tokio::test]
+    #[ignore = "needs the model all-MiniLM-L6-v2; `make test` gets it"]
+    async fn words_are_answered_before_the_model_is_there() {
+        let base = Base::sample();
+        base.indexed(&[]);
+        // A server whose model can never be loaded still answers from the text.
+        let mut command = server(&base, &[]);
+        command.env("GROOVE_MODELS_DIR", base.home());
+        command.env("HF_ENDPOINT", "http://127.0.0.1:9");
+        let client = ().serve(TokioChildProcess::new(command).unwrap()).await.unwrap();
+        let (found, failed) = call(&client, "search", json!({"query": "fuser is too hot"})).await;
+        assert!(!failed, "{found}");
+        assert_eq!(found["degraded"], json!(["vector"]));
+        assert_eq!(found["results"][0]["path"], "it/network/printers.md");
+        client.cancel().await.unwrap();
+    }
+
+    // IDX-111
+    #[tokio::test]
+    #[ignore = "needs the model all-MiniLM-L6-v2; `make test` gets it"]
+    async fn a_run_of_another_process_is_seen_without_a_restart() {
+        let base = Base::sample();
+        base.indexed(&[]);
+        let client = ().serve(TokioChildProcess::new(server(&base, &[])).unwrap()).await.unwrap();
+        let query = json!({"query": "lighthouse keeper rota"});
+        let (before, _) = call(&client, "search", query.clone()).await;
+        assert_ne!(before["results"][0]["path"], "people/rota.md");
+        base.write("people/rota.md", "The lighthouse keeper rota changes on the first Monday of each month.\n");
+        base.indexed(&[]);
+        let mut seen = Value::Null;
+        for _ in 0..50 {
+            (seen, _) = call(&client, "search", query.clone()).await;
+            if seen["results"][0]["path"] == "people/rota.md" && seen.get("degraded").is_none() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        assert_eq!(seen["results"][0]["path"], "people/rota.md");
+        assert_eq!(seen["results"][0]["matched_by"], json!(["vector", "fulltext"]));
+        client.cancel().await.unwrap();
+    }
+
+    mod with_python_sdk {
+        use super::*;
+
+        // MCP-08 MCP-11 MCP-16
+        #[test]
+        #[ignore = "needs the Python SDK of MCP and the model; `make test` gets both"]
+        fn a_client_that_is_not_ours_lists_the_tools_and_searches() {
+            let base = Base::sample();
+            base.indexed(&[]);
+            let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/journey/python_sdk_client.py");
+            let python = std::env::var_os("GROOVE_TEST_PYTHON").expect("GROOVE_TEST_PYTHON");
+            let output = Command::new(python)
+                .args([script, env!("CARGO_BIN_EXE_groove")])
+                .arg(base.kb())
+                .arg(MODEL)
+                .env("GROOVE_MODELS_DIR", crate::groove::test_model().parent().unwrap())
+                .output()
+                .unwrap();
+            let text = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+            for fact in ["tools get_document list_topics rebuild_index search", "search it/accounts/password-reset.md", "refusal ok"] {
+                assert!(text.contains(fact), "{fact:?} is not in\n{text}");
+            }
+        }
+    }
+}
