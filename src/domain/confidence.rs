@@ -85,6 +85,7 @@ pub fn low_confidence(scores: &[f32], ratio: ConfidenceRatio) -> bool {
 }
 
 #[cfg(test)]
+#[expect(clippy::float_cmp, reason = "the rules give exact values")]
 mod tests {
     use proptest::prelude::*;
 

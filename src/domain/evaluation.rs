@@ -116,6 +116,7 @@ fn discounted_gain(grades: impl Iterator<Item = u32>) -> f64 {
 }
 
 #[cfg(test)]
+#[expect(clippy::float_cmp, reason = "the rules give exact values")]
 mod tests {
     use proptest::prelude::*;
 

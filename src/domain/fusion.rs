@@ -124,6 +124,7 @@ pub fn reciprocal_rank_fusion<Id: Copy + Ord, const N: usize>(
 }
 
 #[cfg(test)]
+#[expect(clippy::float_cmp, reason = "the rules give exact values")]
 mod tests {
     use std::collections::BTreeSet;
 

@@ -140,12 +140,9 @@ mod tests {
         let words: Vec<String> = (0..120)
             .map(|n| format!("{}{}", char::from(b'a' + n / 26), char::from(b'a' + n % 26)))
             .collect();
-        let found = spans(&words.join("  ."), &words.join(" ")).unwrap_or_default();
-        // The query has phrases of its own neither way, so its words are looked for.
-        assert!(found.len() <= 100, "{}", found.len());
-        let plain = spans(&words.join(" "), &words.join(" ")).unwrap();
-        assert_eq!(plain.len(), 100);
-        assert_eq!(plain.last(), Some(&(297, 299)));
+        let found = spans(&words.join(" "), &words.join(" ")).unwrap();
+        assert_eq!(found.len(), 100);
+        assert_eq!(found.last(), Some(&(297, 299)));
     }
 
     // SRCH-154
@@ -160,7 +157,7 @@ mod tests {
     #[test]
     fn excluded_terms_are_not_highlighted() {
         assert_eq!(spans("tokio -spawn", "tokio spawn").unwrap(), [(0, 5)]);
-        assert_eq!(spans("-spawn a b", "a spawn").unwrap(), [(0, 1)]);
+        assert_eq!(spans("-spawn c d", "c spawn").unwrap(), [(0, 1)]);
     }
 
     fn words() -> impl Strategy<Value = Vec<String>> {

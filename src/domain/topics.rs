@@ -28,7 +28,7 @@ pub struct TopicFolder {
     /// How many documents lie in it, at any depth.
     pub file_count: u64,
     /// The folders in it.
-    pub children: Vec<TopicFolder>,
+    pub children: Vec<Self>,
 }
 
 /// A document, by what grouping looks at. Entries are ordered by path first.
@@ -110,7 +110,7 @@ fn compare_times(a: &str, b: &str) -> Ordering {
 #[derive(Default)]
 struct Counted<'a> {
     file_count: u64,
-    children: BTreeMap<&'a str, Counted<'a>>,
+    children: BTreeMap<&'a str, Self>,
 }
 
 fn folders(documents: &[TopicEntry<'_>]) -> Vec<TopicFolder> {

@@ -11,4 +11,5 @@ pub use admission::{DocumentFacets, Filter, default_min_quality};
 pub use request::{CheckedFilter, InvalidFilter};
 
 #[cfg(test)]
+#[expect(clippy::float_cmp, reason = "the rules give exact values")]
 mod tests;

@@ -122,6 +122,7 @@ impl Filter {
         let (excluded_paths, included_paths) = compile_globs(path_globs)?;
 
         let mut warnings = date_warnings(request);
+        warnings.extend(ratio_warning(request));
         let min_quality = min_quality(request, default_min_quality, &mut warnings);
         let fields = normalised(&request.fields);
         let fields_not = normalised(&request.fields_not);
@@ -207,6 +208,13 @@ fn min_quality(request: &SearchRequest, default: f32, warnings: &mut Vec<String>
         }
         None => default,
     }
+}
+
+fn ratio_warning(request: &SearchRequest) -> Option<String> {
+    let ratio = request.min_confidence_ratio.filter(|ratio| !ratio.is_finite())?;
+    Some(format!(
+        "`min_confidence_ratio` is {ratio}, which is no finite number; the configured one applies"
+    ))
 }
 
 fn date_warnings(request: &SearchRequest) -> Vec<String> {

@@ -376,6 +376,18 @@ fn what_was_given_is_echoed_as_given() {
     assert_eq!(echo.min_confidence_ratio, Some(-2.0));
 }
 
+// SRCH-26
+#[test]
+fn a_confidence_ratio_that_is_not_finite_is_remarked_on_and_not_echoed() {
+    for odd in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+        let request = SearchRequest { min_confidence_ratio: Some(odd), ..SearchRequest::default() };
+        let checked = check(&request);
+        assert_eq!(checked.echo.min_confidence_ratio, None);
+        assert_eq!(checked.warnings.len(), 1);
+        assert!(checked.warnings[0].contains("min_confidence_ratio"));
+    }
+}
+
 // SRCH-188 SRCH-16
 #[test]
 fn what_is_never_echoed_leaves_the_echo_empty() {
@@ -420,7 +432,7 @@ fn the_least_quality_is_the_first_that_was_given() {
     }
 }
 
-// QUA-12
+// QUA-12 CFG-71
 #[test]
 fn the_configured_threshold_is_clamped_or_off() {
     assert_eq!(default_min_quality(true, 0.3), 0.3);
