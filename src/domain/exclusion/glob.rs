@@ -97,14 +97,15 @@ impl Glob {
 
     /// Tells whether a whole segment, already folded, fits.
     pub(super) fn matches(&self, segment: &[char]) -> bool {
-        wildcard(&self.0, segment, |token| *token == Token::Run, Token::matches)
+        let is_run = |token: &Token| *token == Token::Run;
+        wildcard(&self.0, segment, is_run, |token, character| token.matches(*character))
     }
 }
 
 impl Token {
-    fn matches(&self, character: &char) -> bool {
+    fn matches(&self, character: char) -> bool {
         match self {
-            Self::Literal(literal) => literal == character,
+            Self::Literal(literal) => *literal == character,
             Self::Any | Self::Run => true,
             Self::Class { negated, ranges } => {
                 let inside =
@@ -112,11 +113,10 @@ impl Token {
                 let mut uppercase = character.to_uppercase();
                 let upper = match (uppercase.next(), uppercase.next()) {
                     (Some(upper), None) => upper,
-                    _ => *character,
+                    _ => character,
                 };
-                let found =
-                    inside(*character) || inside(upper) || (*character == 'σ' && inside('ς'));
-                found != *negated
+                let is_final_sigma = character == 'σ' && inside('ς');
+                (inside(character) || inside(upper) || is_final_sigma) != *negated
             }
         }
     }
@@ -180,14 +180,22 @@ fn skip(rest: &mut Chars<'_>, prefix: &str) -> bool {
 
 /// Matches a pattern in which some items stand for any run of text.
 ///
-/// Whatever the last run took over is all that ever has to be tried again, so
-/// the time is at most the product of both lengths.
+/// What follows the last run has to be at the end of the text, so it is compared
+/// first. After that, whatever the latest run took over is all that ever has to
+/// be tried again, so the time is at most the product of both lengths.
 pub(super) fn wildcard<Item, Part>(
-    pattern: &[Item],
-    text: &[Part],
+    mut pattern: &[Item],
+    mut text: &[Part],
     is_run: impl Fn(&Item) -> bool,
     matches: impl Fn(&Item, &Part) -> bool,
 ) -> bool {
+    while let Some((item, items_before)) = pattern.split_last().filter(|(last, _)| !is_run(last)) {
+        match text.split_last() {
+            Some((part, parts_before)) if matches(item, part) => text = parts_before,
+            _ => return false,
+        }
+        pattern = items_before;
+    }
     let (mut item, mut part) = (0, 0);
     let mut retry: Option<(usize, usize)> = None;
     while part < text.len() {

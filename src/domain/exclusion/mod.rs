@@ -103,9 +103,8 @@ impl ExclusionRules {
     /// - `exclude_dirs`: whole names; they stand for directories only, never
     ///   for a file of that name.
     pub fn new<Name: AsRef<str>>(exclude_dirs: &[Name]) -> Self {
-        let excluded_dirs =
-            exclude_dirs.iter().map(|name| glob::folded(name.as_ref()).collect()).collect();
-        Self { excluded_dirs, patterns: Vec::new() }
+        let folded = exclude_dirs.iter().map(|name| glob::folded(name.as_ref()).collect());
+        Self { excluded_dirs: folded.collect(), patterns: Vec::new() }
     }
 
     /// Adds the patterns of an ignore file, in place of those of another one.

@@ -214,10 +214,8 @@ fn the_root_is_never_excluded() {
 // IDX-34
 #[test]
 fn the_first_thousand_patterns_apply_and_the_rest_is_counted() {
-    let mut text = String::from("# not counted\n\n");
-    for number in 1..=1_003 {
-        text.push_str(&format!("{number}.md\n"));
-    }
+    let numbers: Vec<String> = (1..=1_003).map(|number| format!("{number}.md")).collect();
+    let text = format!("# not counted\n\n{}\n", numbers.join("\n"));
     let (rules, remarks) = ExclusionRules::default().with_ignore_file(text.as_bytes());
     assert_eq!(rules.pattern_count(), 1_000);
     assert_eq!(remarks, [IgnoreFileRemark::TooManyPatterns { dropped: 3 }]);

@@ -11,7 +11,8 @@ mod folder;
 #[path = "folder_other.rs"]
 mod folder;
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests;
 
 use std::io;

@@ -150,7 +150,8 @@ fn document_path(name: &OsStr, key: &str) -> Option<DocumentPath> {
     DocumentPath::new(key).ok()
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
