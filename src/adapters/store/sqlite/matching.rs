@@ -11,7 +11,7 @@ use crate::adapters::store::sqlite::resident::{Admission, Resident};
 use crate::adapters::store::sqlite::rows::{self, Documents};
 use crate::domain::chunk::ChunkId;
 use crate::domain::filter::Filter;
-use crate::domain::query::Phrase;
+use crate::domain::query::{Phrase, full_text_expression};
 use crate::ports::chunk_store::{Candidate, ColumnWeights};
 
 /// Rows that the first page reads for every candidate that is wanted.
@@ -36,19 +36,9 @@ impl Expression {
         excluded: &[Phrase],
         weights: ColumnWeights,
     ) -> Option<Self> {
-        let included = any_of(included)?;
-        let text = match any_of(excluded) {
-            Some(excluded) => format!("({included}) NOT ({excluded})"),
-            None => included,
-        };
+        let text = full_text_expression(included, excluded)?;
         Some(Self { text, weights })
     }
-}
-
-fn any_of(phrases: &[Phrase]) -> Option<String> {
-    let quoted = |phrase: &Phrase| format!("\"{}\"", phrase.as_str().replace('"', "\"\""));
-    let phrases: Vec<String> = phrases.iter().map(quoted).collect();
-    (!phrases.is_empty()).then(|| phrases.join(" OR "))
 }
 
 /// The chunks in which one of the phrases occurs.
@@ -56,7 +46,7 @@ pub(super) async fn excluded(
     connection: &mut SqliteConnection,
     phrases: &[Phrase],
 ) -> Result<HashSet<i64>, sqlx::Error> {
-    let Some(expression) = any_of(phrases) else { return Ok(HashSet::new()) };
+    let Some(expression) = full_text_expression(phrases, &[]) else { return Ok(HashSet::new()) };
     let ids: Vec<i64> = sqlx::query_scalar("SELECT rowid FROM fts_chunks WHERE fts_chunks MATCH ?")
         .bind(expression)
         .fetch_all(connection)
@@ -186,23 +176,6 @@ impl Cut {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    // SRCH-60 SRCH-61 SRCH-62
-    #[test]
-    fn phrases_are_quoted_and_both_sides_of_an_exclusion_are_parenthesised() {
-        let phrases = |texts: &[&str]| -> Vec<Phrase> {
-            texts.iter().filter_map(|&text| Phrase::new(text)).collect()
-        };
-        let text = |included: &[&str], excluded: &[&str]| {
-            Expression::new(&phrases(included), &phrases(excluded), ColumnWeights::default())
-                .map(|expression| expression.text)
-        };
-        let quoted = text(&["tokio", "say \"hi\""], &[]);
-        assert_eq!(quoted.as_deref(), Some(r#""tokio" OR "say ""hi""""#));
-        let excluding = text(&["one", "two"], &["three"]);
-        assert_eq!(excluding.as_deref(), Some(r#"("one" OR "two") NOT ("three")"#));
-        assert_eq!(text(&[], &["three"]), None);
-    }
 
     // SRCH-89
     #[test]

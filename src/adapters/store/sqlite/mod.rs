@@ -12,6 +12,7 @@ mod nearest;
 mod rows;
 mod snapshot;
 
+mod matrix;
 mod resident;
 mod vectors;
 

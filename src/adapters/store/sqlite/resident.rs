@@ -10,16 +10,14 @@ use std::time::{Duration, Instant};
 
 use sqlx::sqlite::SqliteConnection;
 
-use crate::adapters::store::cosine::Query;
-use crate::adapters::store::ranking::Best;
+use crate::adapters::store::sqlite::matrix::{self, Matrix, Part};
 use crate::adapters::store::sqlite::rows::{self, Documents};
 use crate::adapters::store::sqlite::{schema, vectors};
-use crate::domain::chunk::ChunkId;
 use crate::domain::filter::Filter;
 use crate::ports::chunk_store::{Candidate, Document};
 
-/// Rows of a full segment.
-const SEGMENT: usize = 1024;
+/// Rows of a full segment, which no commit copies as long as most of it lives.
+const SEGMENT: usize = 16_384;
 
 /// After a load the next one waits this many times as long as the load took.
 const REST: u32 = 4;
@@ -109,58 +107,100 @@ impl Owners {
     }
 }
 
-/// A row on its way into a segment.
-struct Row {
-    id: i64,
-    facet: Facet,
-    vector: Vec<f32>,
-}
-
-/// Up to [`SEGMENT`] rows in ascending order of id, their vectors one after the
-/// other.
-struct Segment {
-    ids: Vec<i64>,
-    facets: Vec<Facet>,
-    dimension: usize,
+/// Rows on their way into segments.
+#[derive(Default)]
+struct Loose {
+    rows: Vec<(i64, Facet)>,
+    /// The vectors, one after the other.
     values: Vec<f32>,
 }
 
-impl Segment {
-    fn new(mut rows: Vec<Row>, dimension: usize) -> Self {
-        rows.sort_unstable_by_key(|row| row.id);
-        Self {
-            ids: rows.iter().map(|row| row.id).collect(),
-            facets: rows.iter().map(|row| row.facet).collect(),
-            dimension,
-            values: rows.into_iter().flat_map(|row| row.vector).collect(),
-        }
+impl Loose {
+    fn push(&mut self, id: i64, facet: Facet, vector: &[f32]) {
+        self.rows.push((id, facet));
+        self.values.extend_from_slice(vector);
     }
 
-    fn vectors(&self) -> impl Iterator<Item = &[f32]> {
-        // A dimension is at least 1: a vector has a direction.
-        self.values.chunks_exact(self.dimension.max(1))
+    /// Cuts full segments off, and at the end what is left.
+    fn into_segments(self, dimension: usize) -> Vec<Segment> {
+        let rows = self.rows.chunks(SEGMENT);
+        let values = self.values.chunks(SEGMENT * dimension.max(1));
+        rows.zip(values).map(|(rows, values)| Segment::new(rows, values, dimension)).collect()
+    }
+}
+
+/// Up to [`SEGMENT`] rows in ascending order of id. Rows that have gone stay
+/// until there are too many of them.
+#[derive(Clone)]
+struct Segment {
+    block: Arc<Block>,
+    /// One bit for each row.
+    alive: Arc<Vec<u64>>,
+    living: usize,
+}
+
+struct Block {
+    ids: Vec<i64>,
+    facets: Vec<Facet>,
+    matrix: Matrix,
+}
+
+impl Segment {
+    fn new(rows: &[(i64, Facet)], values: &[f32], dimension: usize) -> Self {
+        let mut order: Vec<usize> = (0..rows.len()).collect();
+        order.sort_by_key(|&place| rows[place].0);
+        let vector = |&place: &usize| &values[place * dimension..][..dimension];
+        let values = order.iter().flat_map(vector).copied().collect();
+        let block = Block {
+            ids: order.iter().map(|&place| rows[place].0).collect(),
+            facets: order.iter().map(|&place| rows[place].1).collect(),
+            matrix: Matrix::new(values, dimension),
+        };
+        let alive = bits(rows.len(), |_| true);
+        Self { block: Arc::new(block), alive: Arc::new(alive), living: rows.len() }
+    }
+
+    fn is_alive(&self, place: usize) -> bool {
+        self.alive[place / 64] >> (place % 64) & 1 == 1
     }
 
     fn place(&self, id: i64) -> Option<usize> {
-        self.ids.binary_search(&id).ok()
+        self.block.ids.binary_search(&id).ok().filter(|&place| self.is_alive(place))
     }
 
-    fn rows(&self) -> impl Iterator<Item = Row> {
-        self.ids.iter().zip(&self.facets).zip(self.vectors()).map(|((&id, &facet), vector)| Row {
-            id,
-            facet,
-            vector: vector.to_vec(),
-        })
+    fn kill(&mut self, id: i64) {
+        if let Some(place) = self.place(id) {
+            Arc::make_mut(&mut self.alive)[place / 64] &= !(1 << (place % 64));
+            self.living -= 1;
+        }
     }
 
-    /// Shows every admitted row with its similarity.
-    fn scan(&self, query: &Query<'_>, admission: &Admission, best: &mut Best) {
-        for ((&id, facet), vector) in self.ids.iter().zip(&self.facets).zip(self.vectors()) {
-            if admission.admits(id, facet) {
-                best.show(ChunkId(id), query.cosine(vector));
+    fn pour_into(&self, loose: &mut Loose) {
+        let Block { ids, facets, matrix } = &*self.block;
+        for (place, (&id, &facet)) in ids.iter().zip(facets).enumerate() {
+            if self.is_alive(place) {
+                loose.push(id, facet, matrix.row(place));
             }
         }
     }
+
+    fn part(&self, admission: &Admission) -> Part<'_> {
+        let Block { ids, facets, matrix } = &*self.block;
+        let admitted = bits(matrix.len(), |place| {
+            self.is_alive(place) && admission.admits(ids[place], &facets[place])
+        });
+        Part { ids, matrix, admitted }
+    }
+}
+
+/// One bit for each of the first `count` places.
+fn bits(count: usize, is_set: impl Fn(usize) -> bool) -> Vec<u64> {
+    let word = |first: usize| {
+        (first..count.min(first + 64))
+            .map(|place| u64::from(is_set(place)) << (place % 64))
+            .fold(0, |word, bit| word | bit)
+    };
+    (0..count).step_by(64).map(word).collect()
 }
 
 /// Which rows pass, worked out once for each document.
@@ -184,7 +224,7 @@ pub(super) struct Resident {
     generation: u64,
     dimension: Option<usize>,
     owners: Owners,
-    segments: Vec<Arc<Segment>>,
+    segments: Vec<Segment>,
     /// Chunks without a vector.
     pending: BTreeMap<i64, Facet>,
 }
@@ -206,22 +246,20 @@ impl Resident {
             }
         }
         let dimension = schema::declared_dimension(connection).await?;
-        let mut segments = Vec::new();
+        let mut loose = Loose::default();
         if let Some(dimension) = dimension {
-            let mut rows = Vec::new();
             vectors::each(connection, dimension, |id, vector| {
                 if let Some(facet) = pending.remove(&id) {
-                    rows.push(Row { id, facet, vector: vector.to_vec() });
-                }
-                if rows.len() == SEGMENT {
-                    segments.push(Arc::new(Segment::new(std::mem::take(&mut rows), dimension)));
+                    loose.push(id, facet, vector);
                 }
             })
             .await?;
-            if !rows.is_empty() {
-                segments.push(Arc::new(Segment::new(rows, dimension)));
-            }
         }
+        let segments = tokio::task::spawn_blocking(move || {
+            loose.into_segments(dimension.unwrap_or_default())
+        })
+        .await
+        .map_err(|error| sqlx::Error::Decode(error.into()))?;
         Ok(Self { generation, dimension, owners, segments, pending })
     }
 
@@ -247,12 +285,9 @@ impl Resident {
         depth: usize,
         admission: &Admission,
     ) -> Vec<Candidate> {
-        let query = Query::new(query);
-        let mut best = Best::new(depth);
-        for segment in &self.segments {
-            segment.scan(&query, admission, &mut best);
-        }
-        best.into_ranking()
+        let parts: Vec<Part<'_>> =
+            self.segments.iter().map(|segment| segment.part(admission)).collect();
+        matrix::nearest(query, depth, &parts)
     }
 
     /// Every document, in ascending order of path.
@@ -264,16 +299,15 @@ impl Resident {
 
     /// The vector of a chunk.
     pub(super) fn vector(&self, id: i64) -> Option<&[f32]> {
-        self.segments.iter().find_map(|segment| {
-            let place = segment.place(id)?;
-            segment.vectors().nth(place)
-        })
+        self.segments
+            .iter()
+            .find_map(|segment| Some(segment.block.matrix.row(segment.place(id)?)))
     }
 
     fn facet(&self, id: i64) -> Option<&Facet> {
         self.segments
             .iter()
-            .find_map(|segment| Some(&segment.facets[segment.place(id)?]))
+            .find_map(|segment| Some(&segment.block.facets[segment.place(id)?]))
             .or_else(|| self.pending.get(&id))
     }
 
@@ -294,18 +328,21 @@ impl Resident {
         for (&id, document) in &delta.documents {
             next.owners.set(id, document.clone());
         }
-        let mut fresh = Vec::new();
+        let mut fresh = Loose::default();
         for (&id, vector) in &delta.embedded {
             if let Some(&facet) = next.facet(id) {
-                fresh.push(Row { id, facet, vector: vector.clone() });
+                fresh.push(id, facet, vector);
             }
         }
-        next.drop_rows(delta.removed.iter().chain(delta.embedded.keys()).copied().collect());
+        for &id in delta.removed.iter().chain(delta.embedded.keys()) {
+            next.pending.remove(&id);
+            next.segments.iter_mut().for_each(|segment| segment.kill(id));
+        }
         for added in delta.added.values() {
             if let Some(owner) = next.owners.place(added.owner) {
                 let facet = Facet { owner, quality: added.quality };
                 match &added.vector {
-                    Some(vector) => fresh.push(Row { id: added.id, facet, vector: vector.clone() }),
+                    Some(vector) => fresh.push(added.id, facet, vector),
                     None => {
                         next.pending.insert(added.id, facet);
                     }
@@ -316,39 +353,25 @@ impl Resident {
         next
     }
 
-    fn drop_rows(&mut self, gone: BTreeSet<i64>) {
-        if gone.is_empty() {
-            return;
-        }
-        self.pending.retain(|id, _| !gone.contains(id));
-        for segment in &mut self.segments {
-            let (Some(&first), Some(&last)) = (segment.ids.first(), segment.ids.last()) else {
-                continue;
-            };
-            if gone.range(first..=last).any(|&id| segment.place(id).is_some()) {
-                let rows = segment.rows().filter(|row| !gone.contains(&row.id)).collect();
-                *segment = Arc::new(Segment::new(rows, segment.dimension));
+    /// Adds rows. Segments that are no larger than twice what is added become
+    /// one with it, so that there are few and a row is seldom copied; so do
+    /// those of which half has gone.
+    fn append(&mut self, mut fresh: Loose) {
+        self.segments.retain(|segment| {
+            let wasteful = segment.living * 2 < segment.block.ids.len();
+            if wasteful {
+                segment.pour_into(&mut fresh);
             }
+            !wasteful
+        });
+        while let Some(small) = self.segments.pop_if(|last| {
+            !fresh.rows.is_empty()
+                && last.living <= 2 * fresh.rows.len()
+                && last.living + fresh.rows.len() <= SEGMENT
+        }) {
+            small.pour_into(&mut fresh);
         }
-        self.segments.retain(|segment| !segment.ids.is_empty());
-        let rows: usize = self.segments.iter().map(|segment| segment.ids.len()).sum();
-        if self.segments.len() > 8 + 2 * rows.div_ceil(SEGMENT) {
-            let all = std::mem::take(&mut self.segments);
-            self.append(all.iter().flat_map(|segment| segment.rows()).collect());
-        }
-    }
-
-    fn append(&mut self, mut fresh: Vec<Row>) {
-        let Some(dimension) = self.dimension.filter(|_| !fresh.is_empty()) else { return };
-        if let Some(tail) = self.segments.pop_if(|tail| tail.ids.len() < SEGMENT) {
-            fresh.extend(tail.rows());
-        }
-        fresh.sort_unstable_by_key(|row| row.id);
-        let mut fresh = fresh.into_iter().peekable();
-        while fresh.peek().is_some() {
-            let rows = fresh.by_ref().take(SEGMENT).collect();
-            self.segments.push(Arc::new(Segment::new(rows, dimension)));
-        }
+        self.segments.extend(fresh.into_segments(self.dimension.unwrap_or_default()));
     }
 }
 

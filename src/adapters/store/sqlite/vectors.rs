@@ -76,7 +76,11 @@ pub(super) async fn each(
             for (value, &number) in row.iter_mut().zip(numbers) {
                 *value = f32::from_le_bytes(number);
             }
-            visit(i64::from_le_bytes(id), &row);
+            // What has no direction is no vector; another program may have
+            // stored it.
+            if row.iter().all(|value| value.is_finite()) {
+                visit(i64::from_le_bytes(id), &row);
+            }
         }
     }
     Ok(())
