@@ -1,4 +1,5 @@
 //! The contract of the embedder port.
+#![expect(clippy::unwrap_used, reason = "a failure is a failed case")]
 
 use grooveseek::adapters::embedder::hashing::HashingEmbedder;
 use grooveseek::domain::embedding::Embedding;
@@ -57,13 +58,13 @@ fn query(embedder: &dyn Embedder, text: &str) -> Embedding {
 fn assert_unit(embedding: &Embedding, dimension: usize, text: &str) {
     assert_eq!(embedding.dimension(), dimension);
     let length = embedding.as_slice().iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt();
-    assert!((length - 1.0).abs() < 1e-5, "length {length} for {:.40}", text);
+    assert!((length - 1.0).abs() < 1e-5, "length {length} for {text:.40}");
 }
 
 fn assert_same(left: &Embedding, right: &Embedding, text: &str) {
     assert_eq!(left.dimension(), right.dimension());
     let cosine = left.cosine(right);
-    assert!(cosine > 0.9999, "cosine {cosine} for {:.40}", text);
+    assert!(cosine > 0.9999, "cosine {cosine} for {text:.40}");
 }
 
 fn names_itself(make: Make) {

@@ -1,4 +1,10 @@
 //! The contract of the transport port.
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a failure is a failed case, and one case is about a panic"
+)]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -369,7 +375,7 @@ impl Served {
             // A sender that is dropped has not been used: that is no stop.
             let stop = async {
                 if stopped.await.is_err() {
-                    std::future::pending().await
+                    std::future::pending::<()>().await;
                 }
             };
             transport.serve(handler, Box::pin(stop)).await
@@ -389,7 +395,7 @@ impl Served {
 /// Runs one case; one that hangs fails.
 fn run(case: impl Future<Output = ()>) {
     tokio::runtime::Runtime::new().unwrap().block_on(async {
-        tokio::time::timeout(Duration::from_secs(60), case).await.expect("the case hangs");
+        tokio::time::timeout(Duration::from_mins(1), case).await.expect("the case hangs");
     });
 }
 
@@ -562,7 +568,7 @@ fn a_run_is_finished_even_if_its_client_has_gone(make: Make) {
         });
         served.script.begun.notified().await;
         call.abort();
-        _ = call.await;
+        drop(call.await);
         drop(served.client);
         tokio::time::sleep(Duration::from_millis(100)).await;
         assert!(!served.serving.is_finished());

@@ -68,7 +68,7 @@ pub(super) async fn reported<T, Report: Future<Output = ()>>(
 /// Completes when there is news; never, once nobody can have any.
 async fn changed(latest: &mut watch::Receiver<Steps>) {
     if latest.changed().await.is_err() {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

@@ -185,7 +185,7 @@ impl Session {
 
     /// Sends a request and returns the next message.
     async fn ask(&mut self, method: &str, params: Value) -> Value {
-        self.send(&request(1, method, params)).await;
+        self.send(&request(1, method, &params)).await;
         self.receive().await
     }
 
@@ -199,7 +199,7 @@ impl Session {
     }
 }
 
-fn request(id: u32, method: &str, params: Value) -> Value {
+fn request(id: u32, method: &str, params: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
 }
 
@@ -209,7 +209,7 @@ fn initialize(revision: &str) -> Value {
         "capabilities": {},
         "clientInfo": { "name": "test", "version": "1" },
     });
-    request(0, "initialize", params)
+    request(0, "initialize", &params)
 }
 
 /// What every request carries on the revision without a handshake.
@@ -552,7 +552,7 @@ async fn what_needs_no_answer_gets_none() {
 #[tokio::test]
 async fn a_batch_is_taken_apart() {
     let mut session = Session::new().await;
-    let call = |id| request(id, "tools/call", json!({ "name": "list_topics" }));
+    let call = |id| request(id, "tools/call", &json!({ "name": "list_topics" }));
     session.send(&json!([call(1), call(2)])).await;
     let mut ids = [session.receive().await["id"].clone(), session.receive().await["id"].clone()];
     ids.sort_by_key(Value::as_u64);
@@ -564,7 +564,7 @@ async fn a_batch_is_taken_apart() {
 async fn answers_may_overtake_each_other() {
     let mut session = Session::new().await;
     let call = |id, query| {
-        request(id, "tools/call", json!({ "name": "search", "arguments": { "query": query } }))
+        request(id, "tools/call", &json!({ "name": "search", "arguments": { "query": query } }))
     };
     session.send(&call(1, "wait")).await;
     session.send(&call(2, "q")).await;
@@ -577,8 +577,8 @@ async fn answers_may_overtake_each_other() {
 async fn an_id_in_use_cannot_be_used_again() {
     let mut session = Session::new().await;
     let call = json!({ "name": "search", "arguments": { "query": "wait" } });
-    session.send(&request(1, "tools/call", call.clone())).await;
-    session.send(&request(1, "tools/call", call)).await;
+    session.send(&request(1, "tools/call", &call.clone())).await;
+    session.send(&request(1, "tools/call", &call)).await;
     let answer = session.receive().await;
     assert_eq!(answer["error"]["code"], -32600, "{answer}");
     session.sample.may_end.notify_one();
@@ -592,7 +592,7 @@ async fn the_end_of_input_is_a_good_end_and_loses_no_answer() {
     let Session { sample, mut requests, mut answers, serving } = Session::new().await;
     let call = json!({ "name": "search", "arguments": { "query": "wait" } });
     // The last line has no end.
-    requests.write_all(request(1, "tools/call", call).to_string().as_bytes()).await.unwrap();
+    requests.write_all(request(1, "tools/call", &call).to_string().as_bytes()).await.unwrap();
     drop(requests);
     sample.begun.notified().await;
     assert!(!serving.is_finished());
@@ -614,7 +614,7 @@ async fn a_client_that_says_nothing_and_leaves_is_no_error() {
 async fn a_cancelled_search_is_given_up_and_does_not_hold_up_the_end() {
     let mut session = Session::new().await;
     let call = json!({ "name": "search", "arguments": { "query": "wait" } });
-    session.send(&request(7, "tools/call", call)).await;
+    session.send(&request(7, "tools/call", &call)).await;
     session.sample.begun.notified().await;
     let cancel = json!({
         "jsonrpc": "2.0",
