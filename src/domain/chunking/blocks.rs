@@ -29,6 +29,8 @@ pub(super) struct Blocks {
     open: Option<Block>,
     /// Whether the last line was one of a paragraph.
     in_paragraph: bool,
+    /// Whether the last line was the marker of a list item and nothing else.
+    in_empty_item: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,9 +48,13 @@ impl Blocks {
     /// - `rest`: the lines after it.
     pub(super) fn may_be_heading(&mut self, line: &str, rest: &str) -> bool {
         let (indent, text) = split_indent(line, 0);
+        let in_empty_item = std::mem::take(&mut self.in_empty_item);
         if text.is_empty() {
             if self.open == Some(Block::Html(html::End::BlankLine)) {
                 self.open = None;
+            }
+            if in_empty_item {
+                self.items.pop();
             }
             self.in_paragraph = false;
             return false;
@@ -84,9 +90,13 @@ impl Blocks {
     fn read_line(&mut self, mut indent: usize, mut text: &str, rest: &str, item_ended: bool) {
         let continues = std::mem::take(&mut self.in_paragraph);
         let mut may_interrupt = !continues || item_ended;
+        if !may_interrupt && is_underline(text) {
+            return;
+        }
+        let outer_items = self.items.len();
         loop {
             if indent - self.item_column() >= CODE_COLUMNS {
-                self.in_paragraph = continues;
+                self.in_paragraph = continues && self.items.len() == outer_items;
                 return;
             }
             if is_thematic_break(text) {
@@ -99,24 +109,23 @@ impl Blocks {
             self.items.push(item.column);
             (indent, text) = (item.indent, item.text);
             if text.is_empty() {
+                self.in_empty_item = true;
                 return;
             }
             may_interrupt = true;
         }
-        self.open = self.block_start(text, rest, continues);
-        // Whether a quote ends in a paragraph is not known, so it may.
-        self.in_paragraph = self.open.is_none() && !is_atx_heading(text);
-    }
-
-    /// The block that a line opens and does not close as well.
-    fn block_start(&self, text: &str, rest: &str, in_paragraph: bool) -> Option<Block> {
-        if let Some(fence) = fence_start(text) {
-            return Some(fence);
-        }
+        let in_paragraph = continues && self.items.len() == outer_items;
         if let Some(end) = html::block_start(text, in_paragraph) {
-            return (!end.is_met_by(text)).then_some(Block::Html(end));
+            self.open = (!end.is_met_by(text)).then_some(Block::Html(end));
+            return;
         }
-        (starts_math(text) && self.math_ends_in(rest)).then_some(Block::Math)
+        self.open = fence_start(text);
+        if self.open.is_none() && starts_math(text) && self.math_ends_in(rest) {
+            self.open = Some(Block::Math);
+        }
+        // Whether a quote ends in a paragraph is not known, so it may.
+        let is_text = !is_atx_heading(text) && !text.strip_prefix('>').is_some_and(is_blank);
+        self.in_paragraph = self.open.is_none() && is_text;
     }
 
     /// Whether a `$$` block is closed before its list item ends. One that would
@@ -237,6 +246,12 @@ fn is_thematic_break(text: &str) -> bool {
         }
     }
     marks >= 3
+}
+
+/// Whether the line makes a heading of the paragraph before it.
+fn is_underline(text: &str) -> bool {
+    let text = text.trim_end_matches([' ', '\t']);
+    ["=", "-"].iter().any(|mark| text.trim_start_matches(mark).is_empty())
 }
 
 fn is_atx_heading(text: &str) -> bool {

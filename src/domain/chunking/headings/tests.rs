@@ -192,6 +192,8 @@ fn fenced_code_in_a_list_item_is_not_cut() {
         "1. - ```\n     ## no\n     ```\n## yes",
         "*\ta\n\n\t```\n\t## no\n\t```\n## yes",
         "-\n  ```\n  ## no\n  ```\n## yes",
+        // An item that starts with two blank lines is empty.
+        "-\n\n  ```\n## no\n  ```\n## yes",
         // A line that is indented less ends the item, and the code with it.
         "- ```\n  ## no\n## yes",
         "- ```\n  ## no\n- b\n\n## yes",
@@ -238,6 +240,11 @@ fn html_blocks_are_not_cut() {
         "text\n<my-tag>\n## yes",
         "    <!--\n## yes",
         "- <!--\n  ## no\n## yes",
+        // None of these lines is a paragraph that a tag would continue.
+        "Setext\n===\n<my-tag>\n## no\n\n## yes",
+        "<!-- a -->\n<my-tag>\n## no\n\n## yes",
+        "-     code\n<my-tag>\n## no\n\n## yes",
+        ">\n<my-tag>\n## no\n\n## yes",
         "## yes\n<!--\n## no",
     ] {
         assert_only_heading(body);
