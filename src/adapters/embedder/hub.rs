@@ -389,7 +389,7 @@ impl<'a> Fetch<'a> {
         fs::rename(&part, blob).map_err(failed)
     }
 
-    /// A large file's ETag is its SHA-256; a small one's is not, and its size
+    /// A large file's `ETag` is its SHA-256; a small one's is not, and its size
     /// has to do.
     fn check(
         &self,

@@ -9,8 +9,8 @@ use tokio::sync::oneshot;
 
 use crate::adapters::embedder::catalogue::{HubSource, ModelEntry};
 use crate::adapters::embedder::hub::{self, HubSettings};
-use crate::adapters::embedder::native::{NativeEncoder, Precision};
 use crate::adapters::embedder::locate::{self, Located, ModelPlaces, OnnxFolder};
+use crate::adapters::embedder::native::{NativeEncoder, Precision};
 use crate::ports::Cause;
 use crate::ports::embedder::{EmbedError, Embedder};
 

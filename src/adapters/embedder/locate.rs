@@ -1,6 +1,7 @@
 //! Finds the files of a local model on this machine.
 
 use std::cmp::Reverse;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
@@ -54,12 +55,12 @@ pub struct Absent {
 /// Looks for a model: in the models directory, as safetensors in each cache,
 /// as ONNX in each cache. ONNX counts only while a library to run it exists.
 pub fn locate(entry: &ModelEntry, places: &ModelPlaces) -> Located {
-    let placed = placed_folder(entry, places);
+    let by_hand = placed_folder(entry, places);
     let runtime = !runtime_libraries(&places.onnx_runtime).is_empty();
-    if let Some(folder) = placed.as_deref().filter(|folder| is_native(folder)) {
+    if let Some(folder) = by_hand.as_deref().filter(|folder| is_native(folder)) {
         return Located::Native(folder.to_owned());
     }
-    if runtime && let Some(folder) = placed.as_deref().and_then(|root| placed_onnx(entry, root)) {
+    if runtime && let Some(folder) = by_hand.as_deref().and_then(|root| placed_onnx(entry, root)) {
         return Located::Onnx(folder);
     }
     if let Some(folder) = native_folder(entry, places) {
@@ -75,8 +76,8 @@ pub fn locate(entry: &ModelEntry, places: &ModelPlaces) -> Located {
 
 /// The first folder that holds the model as safetensors.
 pub fn native_folder(entry: &ModelEntry, places: &ModelPlaces) -> Option<PathBuf> {
-    let placed = placed_folder(entry, places).filter(|folder| is_native(folder));
-    placed.or_else(|| {
+    let by_hand = placed_folder(entry, places).filter(|folder| is_native(folder));
+    by_hand.or_else(|| {
         let source = entry.safetensors?;
         places.hub_caches.iter().find_map(|cache| cached(cache, &source))
     })
@@ -84,8 +85,8 @@ pub fn native_folder(entry: &ModelEntry, places: &ModelPlaces) -> Option<PathBuf
 
 /// The first folder that holds the model as ONNX, whether or not it can be run.
 pub fn onnx_folder(entry: &ModelEntry, places: &ModelPlaces) -> Option<OnnxFolder> {
-    let placed = placed_folder(entry, places).and_then(|root| placed_onnx(entry, &root));
-    placed.or_else(|| {
+    let by_hand = placed_folder(entry, places).and_then(|root| placed_onnx(entry, &root));
+    by_hand.or_else(|| {
         places.hub_caches.iter().find_map(|cache| {
             entry.onnx.iter().find_map(|source| {
                 cached(cache, source).and_then(|root| onnx_in(&root, source.weights, source.extras))
@@ -154,7 +155,10 @@ fn placed_onnx(entry: &ModelEntry, root: &Path) -> Option<OnnxFolder> {
 fn onnx_in(root: &Path, weights: &[&str], extras: &[&str]) -> Option<OnnxFolder> {
     let (model, data) = weights.split_first()?;
     let data = data.iter().copied();
-    let extras = extras.iter().copied().filter(|name| !name.ends_with(".json"));
+    let extras = extras
+        .iter()
+        .copied()
+        .filter(|name| Path::new(name).extension() != Some(OsStr::new("json")));
     is_whole(root, weights).then(|| OnnxFolder {
         root: root.to_owned(),
         model: root.join(model),
@@ -204,7 +208,7 @@ fn is_runtime_name(path: &Path) -> bool {
         || name.strip_prefix("libonnxruntime").is_some_and(|rest| {
             rest == ".so"
                 || rest.starts_with(".so.")
-                || (rest.starts_with('.') && rest.ends_with(".dylib"))
+                || (rest.starts_with('.') && path.extension() == Some(OsStr::new("dylib")))
         })
 }
 

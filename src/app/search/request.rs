@@ -115,7 +115,8 @@ fn remarks(raw: &str, query: &CompiledQuery) -> Vec<String> {
     let quoted = |texts: &[String]| {
         texts.iter().map(|text| format!("{text:?}")).collect::<Vec<_>>().join(", ")
     };
-    if !query.unsearchable().is_empty() {
+    // A query without any phrase is looked for whole, its short parts included.
+    if !query.used_fallback() && !query.unsearchable().is_empty() {
         remarks.push(format!(
             "too short for the full-text index, so found by meaning alone: {}",
             quoted(query.unsearchable())
