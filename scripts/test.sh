@@ -25,6 +25,20 @@ export GROOVE_TEST_PYTHON
 # Tests in modules of these names are ignored by a plain `cargo test`, since
 # what they need may not be there.
 modules=(with_model with_python_sdk)
+
+# ONNX Runtime as a Python package carries it, and the model as ONNX.
+runtime=$(find "$environment" -name 'libonnxruntime.so.*' -print -quit)
+if [ -n "$runtime" ]; then
+	GROOVE_TEST_ONNX="$(target_dir)/test-onnx/all-minilm-l6-v2"
+	if [ ! -f "$GROOVE_TEST_ONNX/onnx/model.onnx" ]; then
+		say "writing the model as ONNX"
+		rm -rf "$GROOVE_TEST_ONNX"
+		"$environment/bin/python" tests/data/make_onnx.py "$GROOVE_TEST_MODEL" "$GROOVE_TEST_ONNX.part"
+		mv "$GROOVE_TEST_ONNX.part" "$GROOVE_TEST_ONNX"
+	fi
+	export GROOVE_TEST_ONNX ORT_DYLIB_PATH="$runtime"
+	modules+=(with_onnx fastembed::tests)
+fi
 if [ -d "${GROOVE_TEST_CORPORA:-$repository/../shared/corpora}/retrieval" ]; then
 	GROOVE_TEST_CORPORA=$(cd "${GROOVE_TEST_CORPORA:-$repository/../shared/corpora}" && pwd)
 	export GROOVE_TEST_CORPORA

@@ -1060,6 +1060,7 @@ fn the_summary_counts_what_is_there(subject: impl Future<Output = Subject>) {
             documents: 3,
             chunks: 4,
             chunks_without_vector: 2,
+            qualities: vec![(0.1, 1), (1.0, 3)],
             unreadable_tags: 0,
             generation: store.summary().await.generation,
         };

@@ -1,7 +1,15 @@
 //! The contract of the embedder port.
 #![expect(clippy::unwrap_used, reason = "a failure is a failed case")]
 
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use grooveseek::adapters::embedder::catalogue;
+#[cfg(feature = "onnx")]
+use grooveseek::adapters::embedder::fastembed::{FastEmbedEmbedder, OnnxModel};
 use grooveseek::adapters::embedder::hashing::HashingEmbedder;
+use grooveseek::adapters::embedder::locate::OnnxFolder;
+use grooveseek::adapters::embedder::native::{NativeEncoder, Precision};
 use grooveseek::domain::embedding::Embedding;
 use grooveseek::ports::embedder::Embedder;
 
@@ -20,6 +28,56 @@ macro_rules! embedder_contract {
 }
 
 embedder_contract! { hashing = super::hashing_in_384_dimensions }
+
+mod with_model {
+    use super::*;
+
+    embedder_contract! {
+        native_in_32_bits = super::exact,
+        ignore "needs the model all-MiniLM-L6-v2; `make test` gets it"
+    }
+    embedder_contract! {
+        native_in_8_bits = super::small,
+        ignore "needs the model all-MiniLM-L6-v2; `make test` gets it"
+    }
+
+    fn exact() -> Box<dyn Embedder> {
+        native(Precision::F32)
+    }
+
+    fn small() -> Box<dyn Embedder> {
+        native(Precision::Int8)
+    }
+
+    fn native(precision: Precision) -> Box<dyn Embedder> {
+        let folder = std::env::var_os("GROOVE_TEST_MODEL").unwrap();
+        Box::new(NativeEncoder::open("all-minilm-l6-v2", folder.as_ref(), precision).unwrap())
+    }
+}
+
+#[cfg(feature = "onnx")]
+mod with_onnx {
+    use super::*;
+
+    embedder_contract! {
+        fastembed = super::on_onnx_runtime,
+        ignore "needs ONNX Runtime and a model as ONNX; `make test` gets both"
+    }
+
+    fn on_onnx_runtime() -> Box<dyn Embedder> {
+        let root = PathBuf::from(std::env::var_os("GROOVE_TEST_ONNX").unwrap());
+        let library = PathBuf::from(std::env::var_os("ORT_DYLIB_PATH").unwrap());
+        let entry = catalogue::find("all-minilm-l6-v2").unwrap();
+        let model = OnnxModel {
+            identity: entry.identity(),
+            folder: OnnxFolder { model: root.join("onnx/model.onnx"), root, data: Vec::new() },
+            pooling: entry.pooling,
+            window_tokens: entry.window_tokens,
+        };
+        let cores = NonZeroUsize::new(2).unwrap();
+        Box::new(FastEmbedEmbedder::open(model, &[library], cores).unwrap())
+    }
+}
 
 /// Waits for an answer; each case has a runtime of its own.
 fn run<T>(work: impl Future<Output = T>) -> T {

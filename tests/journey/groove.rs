@@ -6,16 +6,16 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-pub const MODEL: &str = "all-minilm-l6-v2";
+pub(crate) const MODEL: &str = "all-minilm-l6-v2";
 
 /// A knowledge base, its index beside it, and nothing of this machine around.
-pub struct Base {
+pub(crate) struct Base {
     folder: TempDir,
 }
 
 impl Base {
     /// Makes a knowledge base of these files.
-    pub fn new(files: &[(&str, &str)]) -> Self {
+    pub(crate) fn new(files: &[(&str, &str)]) -> Self {
         let base = Self { folder: tempfile::tempdir().unwrap() };
         fs::create_dir_all(base.kb()).unwrap();
         for (path, text) in files {
@@ -25,26 +25,26 @@ impl Base {
     }
 
     /// A copy of the sample knowledge base.
-    pub fn sample() -> Self {
+    pub(crate) fn sample() -> Self {
         let base = Self::new(&[]);
         let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/knowledge-base");
         copy(&sample, &base.kb());
         base
     }
 
-    pub fn kb(&self) -> PathBuf {
+    pub(crate) fn kb(&self) -> PathBuf {
         self.folder.path().join("kb")
     }
 
-    pub fn index(&self) -> PathBuf {
+    pub(crate) fn index(&self) -> PathBuf {
         self.folder.path().join(".groove.db")
     }
 
-    pub fn home(&self) -> PathBuf {
+    pub(crate) fn home(&self) -> PathBuf {
         self.folder.path().join("home")
     }
 
-    pub fn write(&self, path: &str, bytes: impl AsRef<[u8]>) {
+    pub(crate) fn write(&self, path: &str, bytes: impl AsRef<[u8]>) {
         let path = self.kb().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, bytes).unwrap();
@@ -52,7 +52,7 @@ impl Base {
 
     /// `groove` with a home folder of its own, so that no model and no
     /// configuration of this machine is seen.
-    pub fn bare(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn bare(&self, arguments: &[&str]) -> Command {
         let home = self.home();
         fs::create_dir_all(&home).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_groove"));
@@ -68,7 +68,7 @@ impl Base {
     }
 
     /// `groove` on this knowledge base, with the test's model in place.
-    pub fn groove(&self, command: &str, arguments: &[&str]) -> Command {
+    pub(crate) fn groove(&self, command: &str, arguments: &[&str]) -> Command {
         let kb = self.kb();
         let mut all = vec![command, "--kb-path", kb.to_str().unwrap()];
         all.extend(arguments);
@@ -80,7 +80,7 @@ impl Base {
     }
 
     /// Indexes with the test's model and returns what the run said.
-    pub fn indexed(&self, arguments: &[&str]) -> String {
+    pub(crate) fn indexed(&self, arguments: &[&str]) -> String {
         let mut all = vec!["--model", MODEL];
         all.extend(arguments);
         let output = self.groove("index", &all).output().unwrap();
@@ -90,7 +90,7 @@ impl Base {
     }
 
     /// Searches with the test's model and returns the answer.
-    pub fn search(&self, query: &str, arguments: &[&str]) -> serde_json::Value {
+    pub(crate) fn search(&self, query: &str, arguments: &[&str]) -> serde_json::Value {
         let mut all = vec!["--model", MODEL];
         all.extend(arguments);
         all.extend(["--", query]);
@@ -101,20 +101,20 @@ impl Base {
 }
 
 /// The folder of all-MiniLM-L6-v2; a test that needs it is ignored without it.
-pub fn test_model() -> PathBuf {
+pub(crate) fn test_model() -> PathBuf {
     std::env::var_os("GROOVE_TEST_MODEL").map(PathBuf::from).unwrap_or_default()
 }
 
-pub fn stdout(output: &Output) -> String {
+pub(crate) fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-pub fn stderr(output: &Output) -> String {
+pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
 /// What standard error says besides the log.
-pub fn told(output: &Output) -> String {
+pub(crate) fn told(output: &Output) -> String {
     stderr(output)
         .lines()
         .filter(|line| !line.contains(" INFO "))
@@ -122,7 +122,7 @@ pub fn told(output: &Output) -> String {
         .collect()
 }
 
-pub fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let path = entry.unwrap().path();

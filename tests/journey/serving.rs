@@ -38,7 +38,7 @@ mod with_model {
         let base = Base::sample();
         let transport = TokioChildProcess::new(server(&base, &[])).unwrap();
         let client = ().serve(transport).await.unwrap();
-        assert_eq!(client.peer_info().unwrap().server_info.name, "grooveseek");
+        assert_eq!(client.peer_info().unwrap().server_info.as_ref().unwrap().name, "grooveseek");
         let tools = client.peer().list_all_tools().await.unwrap();
         assert_eq!(tools.len(), 4);
         let (built, failed) = call(&client, "rebuild_index", json!({})).await;

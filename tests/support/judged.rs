@@ -1,6 +1,8 @@
 //! Judged sets of queries: reading them, indexing their documents, and scoring
 //! each leg and the fusion of both on them.
 
+#![allow(dead_code, reason = "each user takes a part of it")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,17 +22,17 @@ use grooveseek::ports::chunk_store::{Candidate, LexicalQuery, Restriction, Snaps
 const DEPTH: usize = 100;
 
 /// A collection of documents with queries and judgements.
-pub struct JudgedSet {
+pub(crate) struct JudgedSet {
     /// Query id and text.
-    pub queries: Vec<(String, String)>,
+    pub(crate) queries: Vec<(String, String)>,
     /// For each query id, the grade of each relevant document.
-    pub judgements: BTreeMap<String, BTreeMap<String, u32>>,
+    pub(crate) judgements: BTreeMap<String, BTreeMap<String, u32>>,
     archive: PathBuf,
 }
 
 impl JudgedSet {
     /// Reads a set from its folder.
-    pub fn read(folder: &Path) -> Self {
+    pub(crate) fn read(folder: &Path) -> Self {
         let lines = |name: &str| -> Vec<Vec<String>> {
             let text = fs::read_to_string(folder.join(name)).unwrap();
             let cells = |line: &str| line.split('\t').map(str::to_owned).collect();
@@ -51,7 +53,7 @@ impl JudgedSet {
     }
 
     /// Unpacks the documents into a folder; they lie in `docs/` below it.
-    pub fn unpack(&self, into: &Path) -> PathBuf {
+    pub(crate) fn unpack(&self, into: &Path) -> PathBuf {
         let status =
             Command::new("tar").arg("xzf").arg(&self.archive).arg("-C").arg(into).status().unwrap();
         assert!(status.success(), "tar could not unpack {}", self.archive.display());
@@ -61,19 +63,19 @@ impl JudgedSet {
 
 /// Mean nDCG@10 and recall@10 over the queries of a set.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Score {
+pub(crate) struct Score {
     /// From 0 to 1.
-    pub ndcg: f64,
+    pub(crate) ndcg: f64,
     /// From 0 to 1.
-    pub recall: f64,
+    pub(crate) recall: f64,
 }
 
 /// The scores of each leg, and of both together.
 #[derive(Clone, Copy, Debug)]
-pub struct Scores {
-    pub dense: Score,
-    pub lexical: Score,
-    pub hybrid: Score,
+pub(crate) struct Scores {
+    pub(crate) dense: Score,
+    pub(crate) lexical: Score,
+    pub(crate) hybrid: Score,
 }
 
 struct Silent;
@@ -83,7 +85,7 @@ impl Observer for Silent {
 }
 
 /// Opens a knowledge base with the model in `model_folder`, and indexes it.
-pub async fn indexed(kb: &Path, model_folder: &Path) -> (Groove, Report) {
+pub(crate) async fn indexed(kb: &Path, model_folder: &Path) -> (Groove, Report) {
     let surroundings = Surroundings {
         working_dir: std::env::current_dir().unwrap(),
         models: ModelPlaces {
@@ -102,7 +104,7 @@ pub async fn indexed(kb: &Path, model_folder: &Path) -> (Groove, Report) {
 }
 
 /// Scores both legs and their fusion.
-pub async fn score(set: &JudgedSet, searcher: &Searcher) -> Scores {
+pub(crate) async fn score(set: &JudgedSet, searcher: &Searcher) -> Scores {
     let snapshot = searcher.store.snapshot().await.unwrap();
     let mut scores =
         Scores { dense: Score::default(), lexical: Score::default(), hybrid: Score::default() };
@@ -130,7 +132,7 @@ pub async fn score(set: &JudgedSet, searcher: &Searcher) -> Scores {
 }
 
 /// Scores the lexical leg alone, for which no model is needed.
-pub async fn score_lexical(set: &JudgedSet, searcher: &Searcher) -> Score {
+pub(crate) async fn score_lexical(set: &JudgedSet, searcher: &Searcher) -> Score {
     let snapshot = searcher.store.snapshot().await.unwrap();
     let mut score = Score::default();
     for (id, text) in &set.queries {
