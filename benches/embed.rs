@@ -51,7 +51,9 @@ fn main() -> ExitCode {
         println!("\n{precision:?}");
         let encoder = open(&runtime, &folder, precision);
         let embeddings = embed(&runtime, &encoder, &chunks, tokens);
-        if reference.is_empty() { reference = embeddings.clone(); }
+        if reference.is_empty() {
+            reference = embeddings.clone();
+        }
         faithful &= compare(&embeddings, &reference, floor);
         time_queries(&runtime, &encoder);
         time_queries_beside_documents(&runtime, &encoder, &chunks);
@@ -74,7 +76,10 @@ fn read_reference(path: &Path) -> Vec<Embedding> {
     let (numbers, rest) = bytes.as_chunks();
     assert!(rest.is_empty());
     let numbers: Vec<f32> = numbers.iter().map(|&half| widen(u16::from_le_bytes(half))).collect();
-    numbers.chunks_exact(DIMENSION).map(|row| Embedding::normalised(row.to_vec()).unwrap()).collect()
+    numbers
+        .chunks_exact(DIMENSION)
+        .map(|row| Embedding::normalised(row.to_vec()).unwrap())
+        .collect()
 }
 
 /// Widens a number of half precision that is finite.

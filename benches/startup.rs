@@ -68,7 +68,9 @@ fn main() {
     }
     report("process start to handshake answered", &mut handshakes);
     report("process start to first search answered", &mut answers);
-    println!("first search answered from the text, before the model was there: {from_text} of {RUNS}");
+    println!(
+        "first search answered from the text, before the model was there: {from_text} of {RUNS}"
+    );
 }
 
 fn groove(command: &str, kb: &Path, model: &Path) -> Command {

@@ -53,7 +53,7 @@ if ! "$groove" index --kb-path "$kb" --model "$model"; then
 	"$groove" index --kb-path "$kb" --model "$model" --force
 fi
 
-query="how do I get back into my account"
+query="I lost my phone and cannot sign in"
 say "searching: $query"
 "$groove" search "$query" --kb-path "$kb" --model "$model" --limit 3 --format text
 

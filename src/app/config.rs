@@ -237,8 +237,7 @@ pub const DEFAULT_EXCLUDE_DIRS: [&str; 6] =
     [".obsidian", ".git", "node_modules", "target", ".vscode", ".idea"];
 
 /// Where the HTTP transport listens unless it is told otherwise.
-pub const DEFAULT_BIND: SocketAddr =
-    SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3100);
+pub const DEFAULT_BIND: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3100);
 
 /// The largest cut-off of an evaluation; a larger one is lowered to it.
 pub const MAX_EVALUATION_CUTOFF: usize = 1000;

@@ -59,7 +59,8 @@ pub fn model(config: &Config, surroundings: &Surroundings) -> Result<Arc<Model>,
                 .to_owned(),
         ));
     }
-    let entry = catalogue::find(&config.model).map_err(|error| AppError::Invalid(error.to_string()))?;
+    let entry =
+        catalogue::find(&config.model).map_err(|error| AppError::Invalid(error.to_string()))?;
     let (places, hub) = (surroundings.models.clone(), surroundings.hub.clone());
     let load = move || {
         let (places, hub) = (places.clone(), hub.clone());
@@ -172,8 +173,7 @@ impl Groove {
 
     /// All use cases behind one value.
     pub fn service(&self, clock: Clock) -> Service {
-        let reader =
-            Reader { source: Arc::clone(&self.source), registry: self.registry.clone() };
+        let reader = Reader { source: Arc::clone(&self.source), registry: self.registry.clone() };
         Service::new(self.searcher(), reader, self.indexer(clock))
     }
 }

@@ -152,7 +152,12 @@ impl Schema {
                 ("options", DeValue::Table(options)) => {
                     for (name, line, value) in in_order(text, options) {
                         if name != "allow_unknown_fields" {
-                            return Err(unknown(line, "key of [options]", name, "allow_unknown_fields"));
+                            return Err(unknown(
+                                line,
+                                "key of [options]",
+                                name,
+                                "allow_unknown_fields",
+                            ));
                         }
                         schema.allow_unknown_fields = flag(value, line, "allow_unknown_fields")?;
                     }
@@ -233,11 +238,7 @@ fn unknown(line: usize, what: &str, name: &str, known: &str) -> InvalidSchema {
 }
 
 fn wrong(line: usize, place: &str, expected: &str) -> InvalidSchema {
-    InvalidSchema::Value {
-        line,
-        place: place.to_owned(),
-        reason: format!("has to be {expected}"),
-    }
+    InvalidSchema::Value { line, place: place.to_owned(), reason: format!("has to be {expected}") }
 }
 
 fn flag(value: &DeValue<'_>, line: usize, place: &str) -> Result<bool, InvalidSchema> {
@@ -385,7 +386,10 @@ mod tests {
         ] {
             let message = refusal(&format!("[fields.owner]\n{text}"));
             let rule = text.split(' ').next().unwrap();
-            assert!(message.starts_with(&format!("line 2: field owner, rule {rule}: ")), "{message}");
+            assert!(
+                message.starts_with(&format!("line 2: field owner, rule {rule}: ")),
+                "{message}"
+            );
             assert!(message.contains(expected), "{message}");
         }
     }

@@ -23,9 +23,12 @@ fn version_and_help_go_to_standard_output() {
 #[test]
 fn arguments_that_cannot_be_understood_end_with_two() {
     let base = Base::new(&[]);
-    for arguments in
-        [&["index", "--nonsense"][..], &["nonsense"], &["search"], &["index", "--quiet", "--progress"]]
-    {
+    for arguments in [
+        &["index", "--nonsense"][..],
+        &["nonsense"],
+        &["search"],
+        &["index", "--quiet", "--progress"],
+    ] {
         let output = base.bare(arguments).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         assert_eq!(stdout(&output), "");
@@ -90,7 +93,9 @@ fn a_garbage_index_is_named_by_every_command_and_left_alone() {
         assert_eq!(stdout(&output), "", "{command}");
         let told = told(&output);
         let line = told.lines().find(|line| line.contains(".groove.db")).unwrap();
-        for fact in [base.index().to_str().unwrap(), "not a usable SQLite database", "delete", "--force"] {
+        for fact in
+            [base.index().to_str().unwrap(), "not a usable SQLite database", "delete", "--force"]
+        {
             assert!(line.contains(fact), "{command}: {line}");
         }
     }
@@ -182,7 +187,10 @@ fn the_log_says_where_the_configuration_came_from() {
     let base = Base::new(&[]);
     let output = base.groove("status", &[]).output().unwrap();
     let log = stderr(&output);
-    assert!(log.contains("loaded config") && log.contains("source=NotFound") && log.contains("trust="), "{log}");
+    assert!(
+        log.contains("loaded config") && log.contains("source=NotFound") && log.contains("trust="),
+        "{log}"
+    );
 }
 
 // CLI-08
@@ -192,9 +200,12 @@ fn every_flag_is_in_the_guide() {
     let base = Base::new(&[]);
     for command in ["index", "serve", "search", "status"] {
         let help = stdout(&base.bare(&[command, "--help"]).output().unwrap());
-        for flag in help.split_whitespace().filter(|word| word.starts_with("--") && word.len() > 2) {
+        for flag in help.split_whitespace().filter(|word| word.starts_with("--") && word.len() > 2)
+        {
             let flag = flag.trim_end_matches([',', '.', ';', ')']);
-            let known = flag == "--help" || guide.contains(&format!("{flag}`")) || guide.contains(&format!("{flag} "));
+            let known = flag == "--help"
+                || guide.contains(&format!("{flag}`"))
+                || guide.contains(&format!("{flag} "));
             assert!(known, "{command} {flag} is not in docs/guide/commands.md");
         }
     }

@@ -83,7 +83,10 @@ mod with_model {
         let query = json!({"query": "lighthouse keeper rota"});
         let (before, _) = call(&client, "search", query.clone()).await;
         assert_ne!(before["results"][0]["path"], "people/rota.md");
-        base.write("people/rota.md", "The lighthouse keeper rota changes on the first Monday of each month.\n");
+        base.write(
+            "people/rota.md",
+            "The lighthouse keeper rota changes on the first Monday of each month.\n",
+        );
         base.indexed(&[]);
         let mut seen = Value::Null;
         for _ in 0..50 {
@@ -118,7 +121,11 @@ mod with_model {
                 .unwrap();
             let text = String::from_utf8_lossy(&output.stdout);
             assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
-            for fact in ["tools get_document list_topics rebuild_index search", "search it/accounts/password-reset.md", "refusal ok"] {
+            for fact in [
+                "tools get_document list_topics rebuild_index search",
+                "search it/accounts/password-reset.md",
+                "refusal ok",
+            ] {
                 assert!(text.contains(fact), "{fact:?} is not in\n{text}");
             }
         }

@@ -96,7 +96,8 @@ pub(crate) async fn indexed(kb: &Path, model_folder: &Path) -> (Groove, Report) 
     };
     let mut config = Config::default();
     config.use_local_model(model_folder.file_name().unwrap().to_str().unwrap());
-    let groove = Groove::open(kb, config, &surroundings, IndexFile::Created).await.unwrap().unwrap();
+    let groove =
+        Groove::open(kb, config, &surroundings, IndexFile::Created).await.unwrap().unwrap();
     let observer: Arc<dyn Observer> = Arc::new(Silent);
     let clock = Arc::new(|| "2026-01-01T00:00:00Z".to_owned());
     let report = groove.indexer(clock).run(false, &observer).await.unwrap();

@@ -150,7 +150,10 @@ async fn bytes_that_are_no_text_are_skipped_and_the_run_goes_on() {
     let report = bench.run().await;
     assert_eq!((report.skipped, report.documents), (1, 1));
     let log = bench.log.take();
-    assert!(log.iter().any(|line| line.starts_with("skipped a.md") && line.contains("UTF-8")), "{log:?}");
+    assert!(
+        log.iter().any(|line| line.starts_with("skipped a.md") && line.contains("UTF-8")),
+        "{log:?}"
+    );
 }
 
 // IDX-64 IDX-B11
@@ -269,7 +272,13 @@ async fn contexts_are_kept_in_static_mode_and_the_recorded_mode_wins() {
     bench.log.take();
     bench.run().await;
     assert_eq!(bench.summary().await.context_mode, Some(ContextMode::Static));
-    assert!(bench.log.take().iter().any(|line| line.starts_with("warning: ") && line.contains("--force")));
+    assert!(
+        bench
+            .log
+            .take()
+            .iter()
+            .any(|line| line.starts_with("warning: ") && line.contains("--force"))
+    );
     bench.run_forced().await;
     assert_eq!(bench.summary().await.context_mode, Some(ContextMode::Off));
     assert_eq!(bench.chunks_of("notes/a.md").await[0].chunk.context, None);

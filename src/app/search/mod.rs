@@ -103,7 +103,8 @@ impl Searcher {
         }
         let (vector, degraded) = self.embed(&checked, patience).await?;
         let reranker = self.reranker_for(&checked);
-        let fused = self.retrieve(&*snapshot, &checked, vector.as_ref(), reranker.is_some()).await?;
+        let fused =
+            self.retrieve(&*snapshot, &checked, vector.as_ref(), reranker.is_some()).await?;
         let ranked = match reranker {
             Some(reranker) => rerank(reranker, &checked, fused).await?,
             None => fused,
@@ -138,10 +139,8 @@ impl Searcher {
             }
             None => self.model.get().await.map_err(AppError::EmbedQuery)?,
         };
-        let embedding = model
-            .embed_query(checked.query.positive_text())
-            .await
-            .map_err(AppError::EmbedQuery)?;
+        let embedding =
+            model.embed_query(checked.query.positive_text()).await.map_err(AppError::EmbedQuery)?;
         Ok((Some(embedding), Vec::new()))
     }
 
@@ -268,4 +267,3 @@ fn diversify(
     let order = maximal_marginal_relevance(&choices, limit, balance);
     order.into_iter().filter_map(|index| with_vector[index].0.take()).collect()
 }
-

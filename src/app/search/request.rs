@@ -48,7 +48,8 @@ impl Checked {
             same_document_penalty: penalty.unwrap_or(settings.mmr.same_doc_penalty),
         });
         let mut echo = checked.echo;
-        echo.excluded_terms = query.exclude().iter().map(Phrase::as_str).map(str::to_owned).collect();
+        echo.excluded_terms =
+            query.exclude().iter().map(Phrase::as_str).map(str::to_owned).collect();
         Ok(Self {
             filter: checked.filter,
             limit: request.limit.unwrap_or(DEFAULT_LIMIT).min(MAX_LIMIT) as usize,
@@ -91,9 +92,7 @@ fn confidence_ratio(request: &SearchRequest, settings: &SearchSettings) -> Confi
         }
         ratio
     });
-    given
-        .or_else(|| ConfidenceRatio::lenient(settings.min_confidence_ratio))
-        .unwrap_or_default()
+    given.or_else(|| ConfidenceRatio::lenient(settings.min_confidence_ratio)).unwrap_or_default()
 }
 
 fn unit(name: &str, value: Option<f64>) -> Result<Option<f32>, AppError> {

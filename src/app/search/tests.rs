@@ -116,7 +116,10 @@ async fn a_bad_request_names_what_is_wrong_and_loads_no_model() {
     bench.restart();
     let cases = [
         (SearchRequest { mmr_lambda: Some(1.5), ..query("-only") }, "mmr_lambda"),
-        (SearchRequest { mmr_same_doc_penalty: Some(f64::NAN), ..query("x") }, "mmr_same_doc_penalty"),
+        (
+            SearchRequest { mmr_same_doc_penalty: Some(f64::NAN), ..query("x") },
+            "mmr_same_doc_penalty",
+        ),
         (query(&"x".repeat(1025)), "1024"),
         (query("-only"), "only excludes"),
         (SearchRequest { path_globs: Some(Vec::new()), ..query("x") }, "path_globs"),

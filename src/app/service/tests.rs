@@ -8,7 +8,8 @@ use crate::domain::search::SearchRequest;
 use crate::ports::document_source::Refusal;
 use crate::ports::transport::{Handler, Progress};
 
-const TEXT: &str = "---\ntitle: Tides\ntopic: sea\n---\n## Ebb\n\nThe water falls for six hours, more or less.\n";
+const TEXT: &str =
+    "---\ntitle: Tides\ntopic: sea\n---\n## Ebb\n\nThe water falls for six hours, more or less.\n";
 
 fn service(bench: &Bench) -> Service {
     let reader = Reader {
@@ -44,7 +45,8 @@ async fn a_document_is_handed_out_whole_whether_or_not_it_is_indexed() {
 async fn any_other_route_to_a_document_is_not_found() {
     let bench = Bench::new(&[("a/b.md", TEXT)]);
     let service = service(&bench);
-    for path in ["a/c.md", "./a/b.md", "a//b.md", "a/../a/b.md", "/a/b.md", "a/b.md/", "A/b.md", ""] {
+    for path in ["a/c.md", "./a/b.md", "a//b.md", "a/../a/b.md", "/a/b.md", "a/b.md/", "A/b.md", ""]
+    {
         let refused = service.document(path.into()).await.unwrap_err();
         assert!(refused.message.contains("not found"), "{path:?}: {refused}");
         assert!(path == "a/b.md/" || !refused.message.contains(" a/b.md"), "{refused}");
@@ -135,7 +137,9 @@ async fn a_failure_is_told_without_what_the_technology_said() {
     *bench.counting.broken.lock().unwrap() = true;
     let service = service(&bench);
     let refused = service.rebuild(true, Arc::new(Steps::default())).await.unwrap_err();
-    assert!(refused.message.contains("embedding model") && !refused.message.contains("it is broken"));
+    assert!(
+        refused.message.contains("embedding model") && !refused.message.contains("it is broken")
+    );
     // Nothing to look for by words, so the search needs the model.
     let request = SearchRequest { query: "ab".into(), ..SearchRequest::default() };
     let refused = service.search(request).await.unwrap_err();

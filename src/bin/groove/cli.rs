@@ -229,7 +229,8 @@ mod tests {
     }
 
     fn search(arguments: &[&str]) -> SearchArgs {
-        let arguments: Vec<&str> = ["search"].into_iter().chain(arguments.iter().copied()).collect();
+        let arguments: Vec<&str> =
+            ["search"].into_iter().chain(arguments.iter().copied()).collect();
         match parse(&arguments).unwrap().command {
             Command::Search(arguments) => *arguments,
             other => panic!("{other:?}"),
@@ -259,7 +260,17 @@ mod tests {
     // CLI-06 CLI-90 CLI-91
     #[test]
     fn comma_lists_split_and_repeatable_flags_do_not() {
-        let arguments = search(&["q", "--path-glob", "a,b", "--path-glob", "c", "--tag-any", "x,y", "--tag-any", "z"]);
+        let arguments = search(&[
+            "q",
+            "--path-glob",
+            "a,b",
+            "--path-glob",
+            "c",
+            "--tag-any",
+            "x,y",
+            "--tag-any",
+            "z",
+        ]);
         assert_eq!(arguments.path_glob, ["a,b", "c"]);
         assert_eq!(arguments.tag_any, ["x", "y", "z"]);
     }

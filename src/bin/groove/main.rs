@@ -97,9 +97,14 @@ async fn search(arguments: SearchArgs, loaded: LoadedConfig) -> anyhow::Result<E
 
 async fn serve(arguments: ServeArgs, loaded: LoadedConfig) -> anyhow::Result<ExitCode> {
     refuse_what_stdio_has_not(&arguments, &loaded.config)?;
-    let groove =
-        open(&arguments.kb, &arguments.model, Some(&arguments.reranker), loaded, IndexFile::Created)
-            .await?;
+    let groove = open(
+        &arguments.kb,
+        &arguments.model,
+        Some(&arguments.reranker),
+        loaded,
+        IndexFile::Created,
+    )
+    .await?;
     let summary = groove.summary().await?;
     if summary.documents == 0 {
         tracing::warn!(
@@ -155,7 +160,9 @@ fn refuse_what_stdio_has_not(arguments: &ServeArgs, config: &Config) -> anyhow::
         );
     }
     if arguments.port.is_some() || arguments.bind.is_some() {
-        bail!("--port and --bind belong to --transport http; standard input and output has no address");
+        bail!(
+            "--port and --bind belong to --transport http; standard input and output has no address"
+        );
     }
     Ok(())
 }
@@ -196,7 +203,8 @@ async fn open(
     match Groove::open(&kb_path, loaded.config, &surroundings, file).await? {
         Some(groove) => Ok(groove),
         None => {
-            let place = Place::of(&kb_path, &surroundings.working_dir, std::path::Path::canonicalize)?;
+            let place =
+                Place::of(&kb_path, &surroundings.working_dir, std::path::Path::canonicalize)?;
             bail!(no_index(&place))
         }
     }

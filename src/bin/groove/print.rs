@@ -211,9 +211,7 @@ impl Observer for Console {
                 self.file(&format!("Skipping {path}: {reason}"));
             }
             IndexEvent::FrontmatterUnparsed { path, reason } => {
-                self.line(&format!(
-                    "warning: {path}: failed to parse YAML frontmatter: {reason}"
-                ));
+                self.line(&format!("warning: {path}: failed to parse YAML frontmatter: {reason}"));
             }
             IndexEvent::Note(text) => self.line(&format!("note: {text}")),
             IndexEvent::Warning(text) => self.line(&format!("warning: {text}")),

@@ -21,9 +21,8 @@ pub(crate) fn working_dir() -> anyhow::Result<PathBuf> {
 /// A folder that is named relatively, or none where one is needed.
 pub(crate) fn of(loaded: &LoadedConfig) -> anyhow::Result<Surroundings> {
     let working_dir = working_dir()?;
-    let absolute = |name: &str| {
-        env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
-    };
+    let absolute =
+        |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let data_dir = loaded.models_dir().ok();
     let hub_cache = absolute("HF_HUB_CACHE")
         .or_else(|| absolute("HF_HOME").map(|home| home.join("hub")))
@@ -44,7 +43,10 @@ pub(crate) fn of(loaded: &LoadedConfig) -> anyhow::Result<Surroundings> {
         working_dir,
         models: ModelPlaces {
             models_dir: data_dir.map(|directory| directory.path),
-            hub_caches: [Some(loaded.model_cache()?.path), hub_cache].into_iter().flatten().collect(),
+            hub_caches: [Some(loaded.model_cache()?.path), hub_cache]
+                .into_iter()
+                .flatten()
+                .collect(),
             onnx_runtime: runtime.into_iter().flatten().collect(),
         },
         hub,

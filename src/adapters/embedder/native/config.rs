@@ -147,7 +147,8 @@ fn check_kind(config: &Config, path: &Path) -> Result<(), LoadError> {
     if let Some(activation) = config.hidden_act.as_deref().filter(|name| *name != "gelu") {
         return unsupported(format!("hidden_act is {activation:?}, not \"gelu\""));
     }
-    if let Some(kind) = config.position_embedding_type.as_deref().filter(|kind| *kind != "absolute") {
+    if let Some(kind) = config.position_embedding_type.as_deref().filter(|kind| *kind != "absolute")
+    {
         return unsupported(format!("position_embedding_type is {kind:?}, not \"absolute\""));
     }
     if config.is_decoder {

@@ -1,10 +1,10 @@
 //! Our own engine for models of the BERT family: no padding, weights packed for
 //! the processor at hand.
 
-mod error;
 mod config;
-mod weights;
+mod error;
 mod tokens;
+mod weights;
 
 mod layer;
 mod transformer;
@@ -108,18 +108,12 @@ impl NativeEncoder {
         Self::open_on(model, folder, isa, formats)
     }
 
-    fn open_on(
-        model: &str,
-        folder: &Path,
-        isa: Isa,
-        formats: Formats,
-    ) -> Result<Self, EmbedError> {
-        let loaded = Model::read(model, folder, isa, formats).map_err(|error| {
-            EmbedError::Unavailable {
+    fn open_on(model: &str, folder: &Path, isa: Isa, formats: Formats) -> Result<Self, EmbedError> {
+        let loaded =
+            Model::read(model, folder, isa, formats).map_err(|error| EmbedError::Unavailable {
                 what: format!("{model} from {}", folder.display()),
                 source: error.into(),
-            }
-        })?;
+            })?;
         let thread_count = std::thread::available_parallelism().map_or(1, usize::from);
         let precision = if formats == Formats::F32 { "f32" } else { "int8" };
         Ok(Self {

@@ -57,10 +57,9 @@ impl Tokens {
             return Err("the tokenizer gives no token".to_owned());
         }
         match tokens.iter().find(|&&token| token as usize >= self.vocabulary) {
-            Some(token) => Err(format!(
-                "the tokenizer gives token {token}, the model has {}",
-                self.vocabulary
-            )),
+            Some(token) => {
+                Err(format!("the tokenizer gives token {token}, the model has {}", self.vocabulary))
+            }
             None => Ok(tokens),
         }
     }

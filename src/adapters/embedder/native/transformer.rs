@@ -106,7 +106,8 @@ impl Transformer {
         let mut rows = vec![0.0; tokens * self.hidden];
         let places = texts.iter().flat_map(|text| text.iter().enumerate());
         for (row, (position, &token)) in rows.chunks_exact_mut(self.hidden).zip(places) {
-            let parts = [(&self.words, token as usize), (&self.positions, position), (&self.types, 0)];
+            let parts =
+                [(&self.words, token as usize), (&self.positions, position), (&self.types, 0)];
             for (table, index) in parts {
                 if let Some(bytes) = weights.row(table, index) {
                     add_le_bytes(row, bytes);

@@ -61,8 +61,7 @@ impl Weights {
     /// - `name`: without the prefix `bert.`, which some files have.
     /// - Returns its place in the file.
     fn place(&self, name: &str, shape: &[usize]) -> Result<Range<usize>, LoadError> {
-        let malformed =
-            |reason: String| LoadError::Malformed { path: self.path.clone(), reason };
+        let malformed = |reason: String| LoadError::Malformed { path: self.path.clone(), reason };
         let info = self
             .metadata
             .info(name)

@@ -255,11 +255,10 @@ impl Resident {
             })
             .await?;
         }
-        let segments = tokio::task::spawn_blocking(move || {
-            loose.into_segments(dimension.unwrap_or_default())
-        })
-        .await
-        .map_err(|error| sqlx::Error::Decode(error.into()))?;
+        let segments =
+            tokio::task::spawn_blocking(move || loose.into_segments(dimension.unwrap_or_default()))
+                .await
+                .map_err(|error| sqlx::Error::Decode(error.into()))?;
         Ok(Self { generation, dimension, owners, segments, pending })
     }
 
@@ -299,9 +298,7 @@ impl Resident {
 
     /// The vector of a chunk.
     pub(super) fn vector(&self, id: i64) -> Option<&[f32]> {
-        self.segments
-            .iter()
-            .find_map(|segment| Some(segment.block.matrix.row(segment.place(id)?)))
+        self.segments.iter().find_map(|segment| Some(segment.block.matrix.row(segment.place(id)?)))
     }
 
     fn facet(&self, id: i64) -> Option<&Facet> {
