@@ -36,15 +36,6 @@ impl Formats {
     /// Products of bytes pay only where the processor has an instruction for
     /// them that keeps all eight bits; and the projections do not bear them.
     pub(super) fn small(isa: Isa) -> Self {
-        /*HACK*/
-        if let Ok(f) = std::env::var("GROOVE_FMT") {
-            let g = |i: usize| match f.as_bytes()[i] {
-                b'8' => Format::I8,
-                b'6' => Format::I16,
-                _ => Format::F32,
-            };
-            return Self { projections: g(0), mixed: g(1), widen: g(2), narrow: g(3) };
-        }
         if isa.has_byte_products() {
             Self { projections: Format::I16, ..Self::all(Format::I8) }
         } else {

@@ -1,1 +1,151 @@
-//! Tests.
+//! A small random model against the definition, and the real one against a
+//! stored reference.
+
+mod malformed;
+mod toy;
+mod with_model;
+
+use super::*;
+use toy::{HIDDEN, Toy, tokens};
+
+const TEXTS: [&str; 7] =
+    ["", "a", "b c d", "e d c b a a b", "a unknown b", "a b c d e a b c d e a b c d", "c"];
+
+fn texts() -> Vec<String> {
+    TEXTS.map(str::to_owned).to_vec()
+}
+
+fn open(folder: &Path, isa: Isa, formats: Formats) -> NativeEncoder {
+    NativeEncoder::open_on("toy", folder, isa, formats).unwrap()
+}
+
+/// The cosine of an embedding with a vector by the definition.
+fn cosine(embedding: &Embedding, expected: &[f64]) -> f64 {
+    let numbers = embedding.as_slice().iter().map(|&number| f64::from(number));
+    let (mut dot, mut square) = (0.0, 0.0);
+    for (number, expected) in numbers.zip(expected) {
+        dot += number * expected;
+        square += expected * expected;
+    }
+    dot / square.sqrt()
+}
+
+fn mean(rows: &[Vec<f64>]) -> Vec<f64> {
+    // The length plays no part in a cosine, so the sum will do.
+    (0..HIDDEN).map(|column| rows.iter().map(|row| row[column]).sum()).collect()
+}
+
+async fn assert_agrees(toy: &Toy, expected: impl Fn(&[Vec<f64>]) -> Vec<f64>) {
+    let folder = toy.write();
+    for isa in Isa::all() {
+        for (formats, least) in [(Formats::F32, 0.999_999), (Formats::small(isa), 0.995)] {
+            let encoder = open(folder.path(), isa, formats);
+            let embeddings = encoder.embed_documents(&texts()).await.unwrap();
+            assert_eq!(embeddings.len(), TEXTS.len());
+            for (embedding, text) in embeddings.iter().zip(TEXTS) {
+                let cosine = cosine(embedding, &expected(&toy.forward(&tokens(text))));
+                assert!(cosine > least, "{} {formats:?} {text:?}: {cosine}", isa.name());
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_mean_of_all_tokens_is_what_the_definition_gives() {
+    assert_agrees(&Toy::new(), mean).await;
+}
+
+#[tokio::test]
+async fn the_first_token_is_what_the_definition_gives() {
+    let mut toy = Toy::new();
+    let pooling = serde_json::json!({"pooling_mode_cls_token": true});
+    toy.files.insert("1_Pooling/config.json", pooling);
+    assert_agrees(&toy, |rows| rows[0].clone()).await;
+}
+
+#[tokio::test]
+async fn tensors_may_have_a_prefix() {
+    let plain = Toy::new();
+    let mut prefixed = Toy::new();
+    prefixed.tensors = plain
+        .tensors
+        .iter()
+        .map(|(name, tensor)| (format!("bert.{name}"), tensor.clone()))
+        .collect();
+    let (plain, prefixed) = (plain.write(), prefixed.write());
+    let plain = open(plain.path(), Isa::best(), Formats::F32);
+    let prefixed = open(prefixed.path(), Isa::best(), Formats::F32);
+    assert_eq!(
+        prefixed.embed_documents(&texts()).await.unwrap(),
+        plain.embed_documents(&texts()).await.unwrap()
+    );
+}
+
+#[tokio::test]
+async fn a_text_has_the_same_embedding_whatever_it_is_embedded_with() {
+    let folder = Toy::new().write();
+    for isa in Isa::all() {
+        for formats in [Formats::F32, Formats::small(isa)] {
+            let encoder = open(folder.path(), isa, formats);
+            let together = encoder.embed_documents(&texts()).await.unwrap();
+            for (text, embedding) in texts().into_iter().zip(together) {
+                let alone = encoder.embed_documents(&[text]).await.unwrap();
+                assert_eq!(alone, [embedding]);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn queries_are_embedded_in_32_bits() {
+    let folder = Toy::new().write();
+    let exact = open(folder.path(), Isa::best(), Formats::F32);
+    let small = open(folder.path(), Isa::best(), Formats::small(Isa::best()));
+    assert_eq!((exact.engine().precision, small.engine().precision), ("f32", "int8"));
+    let expected = exact.embed_documents(&["a b".to_owned()]).await.unwrap();
+    for encoder in [exact, small] {
+        assert_eq!(encoder.embed_query("a b").await.unwrap(), expected[0]);
+    }
+}
+
+#[tokio::test]
+async fn many_calls_at_once_keep_their_texts_apart() {
+    let folder = Toy::new().write();
+    let encoder = open(folder.path(), Isa::best(), Formats::F32);
+    let single = encoder.embed_documents(&texts()).await.unwrap();
+    let many: Vec<String> = std::iter::repeat_with(texts).take(50).flatten().collect();
+    let calls = try_join_all((0..4).map(|_| encoder.embed_documents(&many))).await.unwrap();
+    for embeddings in calls {
+        assert_eq!(embeddings.chunks(TEXTS.len()).count(), 50);
+        assert!(embeddings.chunks(TEXTS.len()).all(|chunk| chunk == single));
+    }
+}
+
+#[tokio::test]
+async fn no_text_has_no_embedding() {
+    let folder = Toy::new().write();
+    let encoder = open(folder.path(), Isa::best(), Formats::F32);
+    assert!(encoder.embed_documents(&[]).await.unwrap().is_empty());
+}
+
+#[test]
+fn the_name_decides_on_the_pooling_where_the_folder_does_not() {
+    let mut toy = Toy::new();
+    toy.files.remove("1_Pooling/config.json");
+    let folder = toy.write();
+    for (name, pooling) in
+        [("bge-small-en-v1.5", config::Pooling::First), ("all-minilm-l6-v2", config::Pooling::Mean)]
+    {
+        assert_eq!(Shape::read(folder.path(), name).unwrap().pooling, pooling);
+    }
+}
+
+#[test]
+fn the_window_is_the_smaller_of_what_two_files_say() {
+    let mut toy = Toy::new();
+    for (said, window) in [(7, 7), (500, toy::POSITIONS)] {
+        let sentence = serde_json::json!({"max_seq_length": said});
+        toy.files.insert("sentence_bert_config.json", sentence);
+        assert_eq!(Shape::read(toy.write().path(), "toy").unwrap().window_tokens, window);
+    }
+}
