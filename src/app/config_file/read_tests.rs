@@ -1,3 +1,5 @@
+//! Tests of reading settings.
+
 #![expect(clippy::float_cmp, reason = "settings are kept exactly as they are written")]
 
 use std::net::SocketAddr;

@@ -1,3 +1,5 @@
+//! Tests of restricting settings.
+
 use super::*;
 use crate::app::config::TransportKind;
 use crate::app::config_file::testing::{Facts, load};

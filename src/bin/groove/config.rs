@@ -65,18 +65,6 @@ impl LoadedConfig {
             standard.as_deref(),
         )
     }
-
-    /// Where grammar plugins are kept. To be asked only when a format needs
-    /// one, because it can fail.
-    pub(crate) fn grammar_dir(&self) -> Result<Directory, DirectoryError> {
-        let standard = self.environment.data_dir.as_ref().map(|dir| dir.join("groove/grammars"));
-        own_directory(
-            "grammar plugins",
-            ("GROOVE_GRAMMAR_DIR", self.environment.grammar_dir.as_deref()),
-            self.config.grammar_dir.as_deref(),
-            standard.as_deref(),
-        )
-    }
 }
 
 /// Finds and reads the configuration of this process, and logs where it came
@@ -118,7 +106,8 @@ fn load_from(
                 .with_context(|| format!("--config {}: there is no home folder", path.display()))
         })
         .transpose()?
-        .map(|path| environment.working_dir.join(path));
+        // Component by component, which leaves out every `.`.
+        .map(|path| environment.working_dir.join(path).components().collect::<PathBuf>());
     if let Some(path) = &named {
         match RealFiles.kind(path) {
             Some(PathKind::Directory) => bail!("--config {} is a folder", path.display()),
@@ -175,7 +164,6 @@ struct Environment {
     api_key: Option<ApiKey>,
     model_cache: Option<PathBuf>,
     models_dir: Option<PathBuf>,
-    grammar_dir: Option<PathBuf>,
 }
 
 impl Environment {
@@ -205,7 +193,6 @@ impl Environment {
                 .and_then(|value| ApiKey::new(&value.to_string_lossy())),
             model_cache: path("FASTEMBED_CACHE_DIR"),
             models_dir: path("GROOVE_MODELS_DIR"),
-            grammar_dir: path("GROOVE_GRAMMAR_DIR"),
             home,
         }
     }
@@ -349,10 +336,11 @@ mod tests {
         let machine = Machine::new();
         machine.write("home/kb.toml", "grammar_dir = '/g'");
         machine.write("repo/sub/groove.toml", "grammar_dir = '/h'");
-        for named in ["~/kb.toml", "../../home/kb.toml"] {
+        for named in ["~/kb.toml", "../../home/kb.toml", "./../../home/./kb.toml"] {
             let (loaded, warnings) = machine.load(Some(named)).unwrap();
             assert_eq!((loaded.source, loaded.trust), (Source::Explicit, Trust::Trusted));
             assert_eq!(loaded.config.grammar_dir, Some("/g".into()));
+            assert_eq!(loaded.path.unwrap().canonicalize().unwrap(), machine.path("home/kb.toml"));
             assert!(warnings.is_empty());
         }
         let (loaded, warnings) = machine.load(None).unwrap();
@@ -417,29 +405,27 @@ mod tests {
         }
     }
 
-    // CFG-95 CFG-90 CFG-70b CFG-70d
+    // CFG-95 CFG-70d
     #[test]
     #[cfg(target_os = "linux")]
     fn folders_come_from_variables_then_keys_then_the_system() {
         let mut machine = Machine::new();
-        machine.write("home/kb.toml", "fastembed_cache_dir = '/k'\ngrammar_dir = '/l'");
+        machine.write("home/kb.toml", "fastembed_cache_dir = '/k'");
         let (loaded, _) = machine.load(None).unwrap();
         assert_eq!(loaded.model_cache().unwrap().path, machine.path("home/.cache/fastembed"));
         let data = machine.path("home/.local/share/groove");
-        assert_eq!(loaded.grammar_dir().unwrap().path, data.join("grammars"));
         assert_eq!(loaded.models_dir().unwrap().path, data.join("models"));
         machine.variables.insert("XDG_CACHE_HOME", "/c".into());
         let cache = machine.load(None).unwrap().0.model_cache().unwrap().path;
         assert_eq!(cache, Path::new("/c/fastembed"));
         let (loaded, _) = machine.load(Some("~/kb.toml")).unwrap();
         assert_eq!(loaded.model_cache().unwrap().path, Path::new("/k"));
-        assert_eq!(loaded.grammar_dir().unwrap().path, Path::new("/l"));
         machine.variables.insert("FASTEMBED_CACHE_DIR", "/v".into());
-        machine.variables.insert("GROOVE_GRAMMAR_DIR", "relative".into());
         let (loaded, _) = machine.load(Some("~/kb.toml")).unwrap();
         assert_eq!(loaded.model_cache().unwrap().path, Path::new("/v"));
-        let error = loaded.grammar_dir().unwrap_err().to_string();
-        assert!(error.contains("GROOVE_GRAMMAR_DIR"), "{error}");
+        machine.variables.insert("FASTEMBED_CACHE_DIR", "relative".into());
+        let error = machine.load(None).unwrap().0.model_cache().unwrap_err().to_string();
+        assert!(error.contains("FASTEMBED_CACHE_DIR"), "{error}");
     }
 
     // CLI-12 CFG-35
