@@ -1,6 +1,13 @@
 //! The shape of the source tree: which layer names which, and that every
 //! adapter stands under its port's contract. `docs/ARCHITECTURE.md` explains
 //! the rules.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a failure here is a failed case, and output is for its reader"
+)]
 #![allow(missing_docs, reason = "a test binary has no readers of its interface")]
 #![allow(clippy::disallowed_methods, reason = "this test reads the source tree")]
 

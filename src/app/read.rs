@@ -12,10 +12,10 @@ use crate::ports::parser::ParseInput;
 use crate::ports::transport::DocumentAnswer;
 
 /// The most bytes of text that are handed out at once.
-const TEXT_CAP: u64 = 1024 * 1024;
+const TEXT_CAP: usize = 1024 * 1024;
 /// The most bytes of a binary file that are read to hand out its text. Neither
 /// cap follows the configuration of the index.
-const BINARY_CAP: u64 = 50 * 1024 * 1024;
+const BINARY_CAP: usize = 50 * 1024 * 1024;
 
 /// The use case of reading one document.
 #[derive(Clone)]
@@ -53,7 +53,8 @@ impl Reader {
     fn read_blocking(&self, path: &DocumentPath) -> Result<DocumentAnswer, AppError> {
         let parser = self.registry.parser_of(path);
         let class = parser.map_or(Class::Text, |parser| parser.format().class);
-        let cap = SizeCap(if class == Class::Binary { BINARY_CAP } else { TEXT_CAP });
+        let cap = if class == Class::Binary { BINARY_CAP } else { TEXT_CAP };
+        let cap = SizeCap(cap as u64);
         let content = self.source.read(path, cap);
         // A missing document is missing whatever its extension.
         let Some(parser) = parser else {
@@ -80,7 +81,7 @@ impl Reader {
             truncated: false,
         };
         if class == Class::Binary {
-            let cut = answer.content.floor_char_boundary(TEXT_CAP as usize);
+            let cut = answer.content.floor_char_boundary(TEXT_CAP);
             answer.truncated = cut < answer.content.len();
             answer.content.truncate(cut);
         }

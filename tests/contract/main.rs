@@ -1,5 +1,17 @@
 //! What every adapter of a port must do: one suite a port, run against each
 //! adapter.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a failure here is a failed case, and output is for its reader"
+)]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "cases make files, and the environment names what they may use"
+)]
 #![allow(missing_docs, reason = "a test binary has no readers of its interface")]
 
 /// Runs every case against one adapter, each as a test of its own.

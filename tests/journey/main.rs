@@ -1,4 +1,11 @@
 //! Whole runs of the built binary: index, search, serve.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a failure here is a failed case, and output is for its reader"
+)]
 #![allow(missing_docs, reason = "a test binary has no readers of its interface")]
 #![allow(
     clippy::disallowed_methods,

@@ -223,7 +223,7 @@ async fn a_short_hit_is_widened_to_its_document() {
 async fn a_reranker_decides_the_order_when_it_is_wanted() {
     let bench = bench().await;
     let mut searcher = bench.searcher();
-    searcher.reranker = Some(Arc::new(OverlapReranker::default()));
+    searcher.reranker = Some(Arc::new(OverlapReranker));
     let request = query("public holidays paid leave");
     let reranked = searcher.search(&request, Patience::Wait).await.unwrap();
     assert_eq!(reranked.hits[0].path, "people/leave.md");
