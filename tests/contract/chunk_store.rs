@@ -73,7 +73,7 @@ store_contract! { sqlite_from_the_file = super::sqlite() }
 store_contract! { sqlite_from_memory = super::resident() }
 
 /// A store, and the folder that its file is in.
-pub struct Subject {
+pub(crate) struct Subject {
     store: Box<dyn ChunkStore>,
     _folder: Option<TempDir>,
 }

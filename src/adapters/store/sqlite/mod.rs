@@ -26,7 +26,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 
 use crate::adapters::store::sqlite::resident::Keeper;
-use crate::adapters::store::sqlite::snapshot::SqliteSnapshot;
+use crate::adapters::store::sqlite::snapshot::{SqliteSnapshot, Summaries};
 use crate::ports::Cause;
 use crate::ports::chunk_store::{Change, ChunkStore, Snapshot, StoreError};
 
@@ -50,6 +50,7 @@ struct Shared {
     path: PathBuf,
     readers: SqlitePool,
     keeper: Keeper,
+    summaries: Summaries,
     /// Snapshots may be dropped outside of the runtime.
     runtime: Handle,
 }
@@ -152,3 +153,6 @@ fn cannot_read(source: sqlx::Error) -> StoreError {
 fn cannot_write(source: sqlx::Error) -> StoreError {
     unavailable("write to the index", source)
 }
+
+#[cfg(test)]
+mod tests;

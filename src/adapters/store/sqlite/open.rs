@@ -17,6 +17,7 @@ use tokio::sync::Mutex;
 
 use crate::adapters::store::sqlite::resident::Keeper;
 use crate::adapters::store::sqlite::schema::{self, Tables};
+use crate::adapters::store::sqlite::snapshot::Summaries;
 use crate::adapters::store::sqlite::{Shared, SqliteStore, unavailable};
 use crate::ports::chunk_store::StoreError;
 
@@ -113,6 +114,7 @@ async fn attach(path: &Path, dimensions_agree: bool) -> Result<SqliteStore, Stor
             path: path.to_owned(),
             readers,
             keeper: Keeper::default(),
+            summaries: Summaries::default(),
             runtime,
         }),
         writer: Mutex::new(writer),
@@ -194,7 +196,8 @@ fn create(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+/// A path beside another, whose name goes on.
+pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
     PathBuf::from(name)

@@ -17,7 +17,7 @@ use crate::domain::filter::Filter;
 use crate::ports::chunk_store::{Candidate, Document};
 
 /// Rows of a full segment, which no commit copies as long as most of it lives.
-const SEGMENT: usize = 16_384;
+const SEGMENT: usize = if cfg!(test) { 16 } else { 16_384 };
 
 /// After a load the next one waits this many times as long as the load took.
 const REST: u32 = 4;
@@ -495,5 +495,176 @@ impl Kept {
         {
             self.current = Some(Arc::new(current.patched(generation, delta)));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::{Strategy, any, prop, prop_assert, prop_assert_eq, proptest};
+
+    use super::*;
+    use crate::domain::document::{ContentHash, DocumentPath};
+
+    fn document(number: i64) -> Arc<Document> {
+        Arc::new(Document {
+            path: DocumentPath::new(format!("{number}.md")).unwrap(),
+            title: None,
+            topic: None,
+            category: None,
+            depth: None,
+            tags: Vec::new(),
+            date: None,
+            fields: BTreeMap::new(),
+            hash: ContentHash::from_text(""),
+            size_bytes: None,
+            indexed_at: String::new(),
+        })
+    }
+
+    fn empty() -> Resident {
+        Resident {
+            generation: 0,
+            dimension: Some(2),
+            owners: Owners::default(),
+            segments: Vec::new(),
+            pending: BTreeMap::new(),
+        }
+    }
+
+    fn vector(seed: u8) -> Vec<f32> {
+        vec![f32::from(seed % 7) - 3.0, f32::from(seed % 5) + 0.5]
+    }
+
+    /// What a commit does, by numbers that stand for what exists by then.
+    #[derive(Clone, Debug)]
+    enum Step {
+        Add { count: u8, with_vector: bool },
+        Remove { from: usize, count: usize },
+        Embed { place: usize, seed: u8 },
+        Empty,
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Vec<Step>>> {
+        let step = prop::strategy::Union::new_weighted(vec![
+            (
+                5,
+                (1_u8..40, any::<bool>())
+                    .prop_map(|(count, with_vector)| Step::Add { count, with_vector })
+                    .boxed(),
+            ),
+            (
+                4,
+                (any::<usize>(), 1_usize..30)
+                    .prop_map(|(from, count)| Step::Remove { from, count })
+                    .boxed(),
+            ),
+            (
+                3,
+                (any::<usize>(), any::<u8>())
+                    .prop_map(|(place, seed)| Step::Embed { place, seed })
+                    .boxed(),
+            ),
+            (1, prop::strategy::Just(Step::Empty).boxed()),
+        ]);
+        prop::collection::vec(prop::collection::vec(step, 1..4), 1..16)
+    }
+
+    proptest! {
+        #[test]
+        fn a_patched_copy_answers_like_the_rows_that_it_should_hold(batches in steps()) {
+            let mut model: BTreeMap<i64, Option<Vec<f32>>> = BTreeMap::new();
+            let (mut resident, mut last) = (empty(), 0);
+            for (batch, generation) in batches.into_iter().zip(1..) {
+                let mut delta = Delta { dimension: Some(2), ..Delta::default() };
+                delta.documents.insert(1, Some(document(1)));
+                for step in batch {
+                    let known: Vec<i64> = model.keys().copied().collect();
+                    match step {
+                        Step::Add { count, with_vector } => for seed in 0..count {
+                            last += 1;
+                            let vector = with_vector.then(|| vector(seed));
+                            model.insert(last, vector.clone());
+                            delta.add(Added { id: last, owner: 1, quality: 1.0, vector });
+                        },
+                        Step::Remove { from, count } => {
+                            let from = from % known.len().max(1);
+                            let gone: Vec<i64> =
+                                known.into_iter().skip(from).take(count).collect();
+                            gone.iter().for_each(|id| { model.remove(id); });
+                            delta.remove(gone);
+                        }
+                        Step::Embed { place, seed } => {
+                            if let Some(&id) = known.get(place % known.len().max(1)) {
+                                model.insert(id, Some(vector(seed)));
+                                delta.embed(id, vector(seed));
+                            }
+                        }
+                        Step::Empty => {
+                            model.clear();
+                            delta = Delta { dimension: Some(2), ..Delta::emptied() };
+                            delta.documents.insert(1, Some(document(1)));
+                        }
+                    }
+                }
+                resident = resident.patched(generation, &delta);
+
+                let admission = resident.admission(&Filter::default(), HashSet::new());
+                let mut best = crate::adapters::store::ranking::Best::new(25);
+                let query = crate::adapters::store::cosine::Query::new(&[1.0, 0.3]);
+                for (&id, vector) in &model {
+                    prop_assert_eq!(resident.vector(id), vector.as_deref());
+                    prop_assert!(resident.admits(id, &admission));
+                    if let Some(vector) = vector {
+                        best.show(crate::domain::chunk::ChunkId(id), query.cosine(vector));
+                    }
+                }
+                prop_assert!(!resident.admits(last + 1, &admission));
+                let nearest = resident.nearest(&[1.0, 0.3], 25, &admission);
+                prop_assert_eq!(nearest, best.into_ranking());
+                let rows = model.values().flatten().count();
+                let living: usize = resident.segments.iter().map(|segment| segment.living).sum();
+                prop_assert_eq!(living, rows);
+                // Few segments, however the rows came.
+                prop_assert!(resident.segments.len() <= 10 + 4 * rows / SEGMENT);
+            }
+        }
+    }
+
+    #[test]
+    fn commits_during_a_load_are_made_up_for() {
+        let keeper = Keeper::default();
+        let delta = |id| {
+            let mut delta = Delta { dimension: Some(2), ..Delta::default() };
+            delta.documents.insert(1, Some(document(1)));
+            delta.add(Added { id, owner: 1, quality: 1.0, vector: Some(vector(1)) });
+            delta
+        };
+        assert!(keeper.may_load(0));
+        assert!(!keeper.may_load(0), "one load at a time");
+        let loading = keeper.loading();
+        for generation in 1..4 {
+            keeper.committed(generation, delta(10));
+        }
+        // The load saw the first commit already.
+        loading.done(Resident { generation: 1, ..empty() });
+        let resident = keeper.fitting(3).unwrap();
+        assert!(resident.vector(10).is_some());
+        assert!(keeper.fitting(1).is_none());
+        keeper.committed(4, delta(11));
+        assert!(keeper.fitting(4).is_some());
+        // A commit of another process came between.
+        keeper.committed(6, delta(12));
+        assert!(keeper.fitting(6).is_none());
+    }
+
+    #[test]
+    fn a_load_that_fails_may_be_tried_again() {
+        let keeper = Keeper::default();
+        assert!(keeper.may_load(1));
+        drop(keeper.loading());
+        std::thread::sleep(Duration::from_millis(5));
+        assert!(keeper.may_load(1));
     }
 }

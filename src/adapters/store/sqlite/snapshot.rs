@@ -1,7 +1,7 @@
 //! One read transaction as a view of the index.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use async_trait::async_trait;
 use sqlx::Transaction;
@@ -21,6 +21,25 @@ use crate::domain::embedding::{Embedding, ModelIdentity};
 use crate::ports::chunk_store::{
     Candidate, Document, LexicalQuery, Restriction, Snapshot, StoreError, StoredChunk, Summary,
 };
+
+/// Remembers the newest summary: counting everything takes longer than a search,
+/// and a generation has only one.
+#[derive(Default)]
+pub(super) struct Summaries(std::sync::Mutex<Option<Summary>>);
+
+impl Summaries {
+    fn of(&self, generation: u64) -> Option<Summary> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.clone().filter(|known| known.generation == generation)
+    }
+
+    fn keep(&self, summary: &Summary) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.as_ref().is_none_or(|known| known.generation < summary.generation) {
+            *known = Some(summary.clone());
+        }
+    }
+}
 
 /// A view of the index as one commit left it.
 pub(super) struct SqliteSnapshot {
@@ -111,8 +130,13 @@ impl Reading<'_> {
 #[async_trait]
 impl Snapshot for SqliteSnapshot {
     async fn summary(&self) -> Result<Summary, StoreError> {
+        if let Some(known) = self.shared.summaries.of(self.generation) {
+            return Ok(known);
+        }
         let mut reading = self.connection().await;
-        summary(reading.get()?, self.generation).await.map_err(cannot_read)
+        let summary = summary(reading.get()?, self.generation).await.map_err(cannot_read)?;
+        self.shared.summaries.keep(&summary);
+        Ok(summary)
     }
 
     async fn documents(&self) -> Result<Vec<Arc<Document>>, StoreError> {
@@ -251,13 +275,7 @@ async fn summary(
             .await?;
     let unreadable = tags.iter().flatten().filter(|tags| rows::words(tags).is_none()).count();
     let number = |number: i64| u64::try_from(number).unwrap_or(0);
-    let qualities: Vec<(f32, i64)> = sqlx::query_as(
-        "SELECT quality_score, count(*) FROM chunks GROUP BY quality_score ORDER BY quality_score",
-    )
-    .fetch_all(&mut *connection)
-    .await?;
-    let qualities =
-        qualities.into_iter().map(|(quality, chunks)| (quality, number(chunks))).collect();
+    let qualities = qualities(connection).await?;
     Ok(Summary {
         identity: identity(&entries),
         context_mode: entries.get(meta::CONTEXT_MODE).and_then(|word| ContextMode::from_text(word)),
@@ -273,6 +291,25 @@ async fn summary(
         unreadable_tags: u64::try_from(unreadable).unwrap_or(u64::MAX),
         generation,
     })
+}
+
+/// How many chunks there are of each quality, in ascending order.
+async fn qualities(connection: &mut SqliteConnection) -> Result<Vec<(f32, u64)>, sqlx::Error> {
+    let stored: Vec<(Option<f64>, i64)> =
+        sqlx::query_as("SELECT quality_score, count(*) FROM chunks GROUP BY quality_score")
+            .fetch_all(connection)
+            .await?;
+    let mut counts: Vec<(f32, u64)> = stored
+        .into_iter()
+        .map(|(quality, chunks)| (rows::quality(quality), u64::try_from(chunks).unwrap_or(0)))
+        .collect();
+    counts.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    counts.dedup_by(|(later, more), (quality, chunks)| {
+        let equal = later.total_cmp(quality).is_eq();
+        *chunks += if equal { *more } else { 0 };
+        equal
+    });
+    Ok(counts)
 }
 
 fn identity(entries: &BTreeMap<String, String>) -> Option<ModelIdentity> {
