@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 
 use crate::adapters::embedder::native::error::LoadError;
 
@@ -89,24 +90,6 @@ struct Module {
     kind: String,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct PoolingModes {
-    pooling_mode: Option<String>,
-    #[serde(rename = "pooling_mode_cls_token")]
-    cls: bool,
-    #[serde(rename = "pooling_mode_mean_tokens")]
-    mean: bool,
-    #[serde(rename = "pooling_mode_max_tokens")]
-    max: bool,
-    #[serde(rename = "pooling_mode_mean_sqrt_len_tokens")]
-    mean_sqrt: bool,
-    #[serde(rename = "pooling_mode_weightedmean_tokens")]
-    weighted_mean: bool,
-    #[serde(rename = "pooling_mode_lasttoken")]
-    last: bool,
-}
-
 impl Shape {
     /// Reads the shape of the model in a folder.
     ///
@@ -173,7 +156,7 @@ fn check_sizes(config: &Config, path: &Path) -> Result<(), LoadError> {
             return Err(malformed(format!("{name} is {size}, not from {least} to {most}")));
         }
     }
-    if config.hidden_size % config.num_attention_heads != 0 {
+    if !config.hidden_size.is_multiple_of(config.num_attention_heads) {
         let (hidden, heads) = (config.hidden_size, config.num_attention_heads);
         return Err(malformed(format!(
             "hidden_size {hidden} is no multiple of num_attention_heads {heads}"
@@ -198,18 +181,27 @@ fn check_modules(folder: &Path) -> Result<(), LoadError> {
     Ok(())
 }
 
+/// Reads how a folder pools: `pooling_mode` says it in a word, or one of the
+/// members `pooling_mode_…` is true.
 fn read_pooling(folder: &Path, model: &str) -> Result<Pooling, LoadError> {
-    let Some(modes) = read_json::<PoolingModes>(folder, POOLING)? else {
+    let Some(members) = read_json::<Map<String, Value>>(folder, POOLING)? else {
         let first = model.starts_with("bge-");
         return Ok(if first { Pooling::First } else { Pooling::Mean });
     };
-    let other = modes.max || modes.mean_sqrt || modes.weighted_mean || modes.last;
-    match (modes.pooling_mode.as_deref(), modes.mean, modes.cls, other) {
-        (Some("mean"), ..) | (None, true, false, false) => Ok(Pooling::Mean),
-        (Some("cls"), ..) | (None, false, true, false) => Ok(Pooling::First),
+    let chosen: Vec<&str> = members
+        .iter()
+        .filter_map(|(name, value)| match value {
+            Value::String(mode) if name == "pooling_mode" => Some(mode.as_str()),
+            Value::Bool(true) => name.strip_prefix("pooling_mode_"),
+            _ => None,
+        })
+        .collect();
+    match chosen[..] {
+        ["mean" | "mean_tokens"] => Ok(Pooling::Mean),
+        ["cls" | "cls_token"] => Ok(Pooling::First),
         _ => Err(LoadError::Unsupported {
             path: folder.join(POOLING),
-            reason: "it pools neither by the mean nor by the first token alone".to_owned(),
+            reason: format!("it pools by {chosen:?}, not by \"mean\" or \"cls\" alone"),
         }),
     }
 }
