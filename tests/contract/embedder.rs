@@ -1,13 +1,16 @@
 //! The contract of the embedder port.
-#![expect(clippy::unwrap_used, reason = "a failure is a failed case")]
 
+#[cfg(feature = "onnx")]
 use std::num::NonZeroUsize;
+#[cfg(feature = "onnx")]
 use std::path::PathBuf;
 
+#[cfg(feature = "onnx")]
 use grooveseek::adapters::embedder::catalogue;
 #[cfg(feature = "onnx")]
 use grooveseek::adapters::embedder::fastembed::{FastEmbedEmbedder, OnnxModel};
 use grooveseek::adapters::embedder::hashing::HashingEmbedder;
+#[cfg(feature = "onnx")]
 use grooveseek::adapters::embedder::locate::OnnxFolder;
 use grooveseek::adapters::embedder::native::{NativeEncoder, Precision};
 use grooveseek::domain::embedding::Embedding;

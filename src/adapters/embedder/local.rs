@@ -260,8 +260,9 @@ fn onnx(entry: &'static ModelEntry, folder: OnnxFolder, runtime: &[PathBuf]) -> 
 
 #[cfg(not(feature = "onnx"))]
 fn onnx(entry: &'static ModelEntry, folder: OnnxFolder, _runtime: &[PathBuf]) -> Opened {
+    let OnnxFolder { root, .. } = folder;
     Err(EmbedError::Unavailable {
-        what: format!("{} from {}", entry.name, folder.root.display()),
+        what: format!("{} from {}", entry.name, root.display()),
         source: no_runtime(),
     })
 }

@@ -170,13 +170,13 @@ impl Reader {
                 let list = if kept { Node::List(Vec::new()) } else { Node::NestedSequence };
                 self.open(list, anchor)
             }
-            Event::MappingEnd | Event::SequenceEnd => match self.frames.pop() {
-                Some(frame) => self.finish(frame.node, frame.anchor),
-                None => {
-                    self.state = State::End;
-                    Ok(())
+            Event::MappingEnd | Event::SequenceEnd => {
+                if let Some(frame) = self.frames.pop() {
+                    return self.finish(frame.node, frame.anchor);
                 }
-            },
+                self.state = State::End;
+                Ok(())
+            }
             _ => Ok(()),
         }
     }

@@ -1,11 +1,13 @@
 //! What needs a library or weights is ignored unless both are named:
 //! `ORT_DYLIB_PATH` is the library, `GROOVE_TEST_ONNX` a folder that
-//! `tests/data/make_onnx.py` made of all-minilm-l6-v2.
+//! `tests/data/make_onnx.py` made of all-minilm-l6-v2, and `GROOVE_TEST_MODEL`
+//! the folder that it was made of.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::adapters::embedder::catalogue;
+use crate::adapters::embedder::native::{NativeEncoder, Precision};
 
 proptest! {
     #[test]
@@ -200,6 +202,27 @@ async fn documents_keep_their_order_and_equal_the_query() {
     assert!(embeddings[4].cosine(&embeddings[6]) > 0.999_999);
     assert!(embeddings[0].cosine(&embeddings[1]) < 0.99);
     assert!(embedder.embed_documents(&[]).await.unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs ORT_DYLIB_PATH, GROOVE_TEST_ONNX and GROOVE_TEST_MODEL"]
+async fn the_native_engine_gives_the_same_embeddings() {
+    let onnx = minilm();
+    let folder = PathBuf::from(std::env::var_os("GROOVE_TEST_MODEL").expect("GROOVE_TEST_MODEL"));
+    let name = onnx.identity().model.clone();
+    let native = NativeEncoder::open(&name, &folder, Precision::F32).unwrap();
+    assert_eq!(native.identity(), onnx.identity());
+    let long = "The quick brown fox jumps over the lazy dog. ".repeat(60);
+    let texts: Vec<String> =
+        ["", "ok", "Tokio spawns a task on the runtime.", "日本語の文書", "naïve café", &long]
+            .map(str::to_owned)
+            .to_vec();
+    let left = onnx.embed_documents(&texts).await.unwrap();
+    let right = native.embed_documents(&texts).await.unwrap();
+    for (text, (left, right)) in texts.iter().zip(left.iter().zip(&right)) {
+        let cosine = left.cosine(right);
+        assert!(cosine > 0.999, "{cosine} {text:.40}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -316,7 +316,7 @@ fn first_lost_line(body: &str, chunks: &[Chunk]) -> Option<String> {
 proptest! {
     #[test]
     fn any_text_can_be_cut(body in any::<String>(), part in any::<String>()) {
-        let _chunks = chunks(&body, Some(&part), &[part.clone()]);
+        let _chunks = chunks(&body, Some(&part), std::slice::from_ref(&part));
     }
 
     // FMT-MD-04 FMT-MD-08
