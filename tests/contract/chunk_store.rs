@@ -78,8 +78,9 @@ pub(crate) struct Subject {
     _folder: Option<TempDir>,
 }
 
-fn memory() -> impl Future<Output = Subject> {
-    async { Subject { store: Box::new(MemoryStore::new()), _folder: None } }
+#[expect(clippy::unused_async, reason = "every adapter is made alike")]
+async fn memory() -> Subject {
+    Subject { store: Box::new(MemoryStore::new()), _folder: None }
 }
 
 fn index_file() -> (TempDir, PathBuf) {
@@ -89,22 +90,18 @@ fn index_file() -> (TempDir, PathBuf) {
 }
 
 /// Vectors are read from the file until one search has loaded them.
-fn sqlite() -> impl Future<Output = Subject> {
-    async {
-        let (folder, path) = index_file();
-        let store = SqliteStore::open_or_create(&path).await.unwrap();
-        Subject { store: Box::new(store), _folder: Some(folder) }
-    }
+async fn sqlite() -> Subject {
+    let (folder, path) = index_file();
+    let store = SqliteStore::open_or_create(&path).await.unwrap();
+    Subject { store: Box::new(store), _folder: Some(folder) }
 }
 
 /// Vectors are held in memory from the start and follow every commit.
-fn resident() -> impl Future<Output = Subject> {
-    async {
-        let (folder, path) = index_file();
-        let store = SqliteStore::open_or_create(&path).await.unwrap();
-        store.load_vectors().await.unwrap();
-        Subject { store: Box::new(store), _folder: Some(folder) }
-    }
+async fn resident() -> Subject {
+    let (folder, path) = index_file();
+    let store = SqliteStore::open_or_create(&path).await.unwrap();
+    store.load_vectors().await.unwrap();
+    Subject { store: Box::new(store), _folder: Some(folder) }
 }
 
 // What the cases are made of.

@@ -5,6 +5,9 @@
     clippy::expect_used,
     clippy::panic,
     clippy::print_stdout,
+    clippy::cast_precision_loss,
+    clippy::similar_names,
+    clippy::type_complexity,
     reason = "a failure here is a failed case, and output is for its reader"
 )]
 #![allow(

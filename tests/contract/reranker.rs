@@ -1,5 +1,4 @@
 //! The contract of the reranker port.
-#![expect(clippy::unwrap_used, reason = "a failure is a failed case")]
 
 use grooveseek::adapters::reranker::overlap::OverlapReranker;
 use grooveseek::ports::reranker::Reranker;

@@ -4,6 +4,8 @@
     clippy::expect_used,
     clippy::panic,
     clippy::print_stdout,
+    clippy::cast_precision_loss,
+    clippy::format_collect,
     reason = "a failure here is a failed case, and output is for its reader"
 )]
 #![allow(missing_docs, reason = "a test binary has no readers of its interface")]

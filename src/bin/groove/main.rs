@@ -200,14 +200,11 @@ async fn open(
         print::notice("warning: rerankers are not in this build; hits keep their fused order");
     }
     let surroundings = surroundings::of(&loaded)?;
-    match Groove::open(&kb_path, loaded.config, &surroundings, file).await? {
-        Some(groove) => Ok(groove),
-        None => {
-            let place =
-                Place::of(&kb_path, &surroundings.working_dir, std::path::Path::canonicalize)?;
-            bail!(no_index(&place))
-        }
+    if let Some(groove) = Groove::open(&kb_path, loaded.config, &surroundings, file).await? {
+        return Ok(groove);
     }
+    let place = Place::of(&kb_path, &surroundings.working_dir, std::path::Path::canonicalize)?;
+    bail!(no_index(&place))
 }
 
 fn no_index(place: &Place) -> String {

@@ -1,5 +1,5 @@
 //! Results as text, and what a person sees of an index run.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is where the program speaks")]
+#![expect(clippy::print_stderr, reason = "this is where the program speaks")]
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::Mutex;
@@ -41,7 +41,7 @@ pub(crate) fn answer_as_text(answer: &SearchAnswer) -> String {
         text.push_str("low confidence: the scores are close together\n");
     }
     for warning in &answer.warnings {
-        text.push_str(&format!("note: {warning}\n"));
+        text.extend(["note: ", warning, "\n"]);
     }
     text.push_str(&blocks.join("---\n"));
     if answer.hits.is_empty() {
@@ -244,7 +244,8 @@ fn summary(report: &Report) -> String {
         duration.as_millis()
     );
     if *not_nameable > 0 {
-        text.push_str(&format!(", {not_nameable} not indexed (names that could not be opened)"));
+        let count = not_nameable.to_string();
+        text.extend([", ", &count, " not indexed (names that could not be opened)"]);
     }
     text
 }

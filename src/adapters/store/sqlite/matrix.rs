@@ -207,6 +207,7 @@ mod tests {
             depth in 0_usize..40,
         ) {
             // Coarse numbers tie often, fine ones lie close together.
+            #[expect(clippy::cast_precision_loss, reason = "there are at most 1,500 numbers")]
             let step = |(place, &number): (usize, &i8)| {
                 let fine = if coarse { 0.0 } else { (place as f32 * 0.37).sin() * 0.05 };
                 (f32::from(number) + fine) * length

@@ -28,7 +28,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 const READERS: u32 = 256;
 
 /// How long a reader that nobody needs is kept.
-const READER_IDLE: Duration = Duration::from_secs(60);
+const READER_IDLE: Duration = Duration::from_mins(1);
 
 /// Opens what exists.
 pub(super) async fn existing(path: &Path) -> Result<Option<SqliteStore>, StoreError> {

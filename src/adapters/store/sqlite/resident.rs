@@ -215,7 +215,7 @@ impl Admission {
     fn admits(&self, id: i64, facet: &Facet) -> bool {
         self.filter.admits_quality(facet.quality)
             && self.documents.as_ref().is_none_or(|documents| documents[facet.owner])
-            && !(!self.excluded.is_empty() && self.excluded.contains(&id))
+            && !self.excluded.contains(&id)
     }
 }
 
@@ -592,7 +592,9 @@ mod tests {
                             let from = from % known.len().max(1);
                             let gone: Vec<i64> =
                                 known.into_iter().skip(from).take(count).collect();
-                            gone.iter().for_each(|id| { model.remove(id); });
+                            for id in &gone {
+                                model.remove(id);
+                            }
                             delta.remove(gone);
                         }
                         Step::Embed { place, seed } => {

@@ -83,7 +83,9 @@ pub(super) async fn of_rows(
     .fetch_all(connection)
     .await?;
     let mut totals = Totals::default();
-    sizes.iter().for_each(|size| totals.add_row(size));
+    for size in &sizes {
+        totals.add_row(size);
+    }
     Ok(totals)
 }
 
@@ -121,7 +123,9 @@ async fn count(connection: &mut SqliteConnection) -> Result<Totals, sqlx::Error>
     let sizes: Vec<Vec<u8>> =
         sqlx::query_scalar("SELECT sz FROM fts_chunks_docsize").fetch_all(connection).await?;
     let mut totals = Totals::default();
-    sizes.iter().for_each(|size| totals.add_row(size));
+    for size in &sizes {
+        totals.add_row(size);
+    }
     Ok(totals)
 }
 
