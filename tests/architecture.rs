@@ -73,7 +73,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
             "std::env",
         ],
     ),
-    ("src/bin", &["grooveseek::ports", "grooveseek::adapters", "sqlx", "rmcp", "fastembed::"]),
+    ("src/bin", &["grooveseek::ports", "grooveseek::adapters", "sqlx", "rmcp::", "fastembed::"]),
 ];
 
 /// Technologies in the text of a port's folder of adapters, that none of the
