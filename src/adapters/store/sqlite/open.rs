@@ -27,6 +27,14 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 /// The most snapshots at a time.
 const READERS: u32 = 256;
 
+/// Memory for pages, in KiB below zero: of the writer, which changes blocks of
+/// vectors and merges words, and of each reader.
+const WRITER_CACHE: &str = "-16384";
+const READER_CACHE: &str = "-4096";
+
+/// Pages that the write-ahead log gathers before they are copied into the file.
+const CHECKPOINT: &str = "4000";
+
 /// How long a reader that nobody needs is kept.
 const READER_IDLE: Duration = Duration::from_mins(1);
 
@@ -108,7 +116,7 @@ async fn attach(path: &Path, dimensions_agree: bool) -> Result<SqliteStore, Stor
         .max_connections(READERS)
         .idle_timeout(READER_IDLE)
         .test_before_acquire(false)
-        .connect_lazy_with(options(path).read_only(true));
+        .connect_lazy_with(options(path).read_only(true).pragma("cache_size", READER_CACHE));
     Ok(SqliteStore {
         shared: Arc::new(Shared {
             path: path.to_owned(),
@@ -140,8 +148,11 @@ fn options(path: &Path) -> SqliteConnectOptions {
 /// Connects the writer. The change to a write-ahead log needs the file for
 /// itself and does not wait for it, unlike all else.
 async fn connect_writer(path: &Path) -> Result<SqliteConnection, sqlx::Error> {
-    let options =
-        options(path).journal_mode(SqliteJournalMode::Wal).synchronous(SqliteSynchronous::Normal);
+    let options = options(path)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Normal)
+        .pragma("cache_size", WRITER_CACHE)
+        .pragma("wal_autocheckpoint", CHECKPOINT);
     let start = Instant::now();
     loop {
         match options.connect().await {

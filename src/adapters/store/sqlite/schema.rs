@@ -235,14 +235,17 @@ fn dimension_of(statement: &str) -> Option<usize> {
     rest.split_once(']')?.0.trim().parse().ok()
 }
 
-/// Makes the vector table, in place of one that is there.
+/// Makes the vector table, in place of one that is there. Its blocks are smaller
+/// than usual: each is one value of a row, and every write into it walks there
+/// from its start.
 pub(super) async fn create_vectors(
     connection: &mut SqliteConnection,
     dimension: usize,
 ) -> Result<(), sqlx::Error> {
     sqlx::raw_sql("DROP TABLE IF EXISTS vec_chunks").execute(&mut *connection).await?;
     let statement = format!(
-        "CREATE VIRTUAL TABLE vec_chunks USING vec0(chunk_id INTEGER PRIMARY KEY, embedding float[{dimension}])"
+        "CREATE VIRTUAL TABLE vec_chunks USING vec0(chunk_id INTEGER PRIMARY KEY, \
+         embedding float[{dimension}], chunk_size=256)"
     );
     sqlx::raw_sql(AssertSqlSafe(statement)).execute(connection).await?;
     Ok(())
