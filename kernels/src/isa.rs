@@ -11,8 +11,8 @@ use crate::simd::{avx2::Avx2, avx512::Avx512};
 /// A value exists only for what the processor reported at run time, so every
 /// operation that takes one is safe.
 ///
-/// Results of integer products and scans are the same on every set. Those of
-/// `f32` differ by rounding.
+/// A scan gives the same answer on every set. Everything else differs by
+/// rounding, and products of bytes by one bit of each activation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Isa(Level);
 

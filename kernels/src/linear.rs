@@ -11,7 +11,7 @@ use crate::tile::{
 
 /// Bytes of the left matrix that are worked on at a time, so that they stay in
 /// the second-level cache while the weights pass by.
-const BLOCK_BYTES: usize = 96 << 10;
+const BLOCK_BYTES: usize = 192 << 10;
 
 /// The greatest magnitude of an activation or a weight in 16 bits.
 const WORD_LIMIT: f64 = 4095.0;
