@@ -50,7 +50,8 @@ pub trait Embedder: Send + Sync {
 pub struct Engine {
     /// The engine's name: `native`, `onnx`, `hashing`.
     pub name: &'static str,
-    /// How the numbers are kept while documents are embedded: `f32`, `int8`.
+    /// How the numbers are kept while documents are embedded: `f32`, `int16`,
+    /// `int8`.
     pub precision: &'static str,
 }
 

@@ -41,6 +41,18 @@ impl Formats {
     /// values take most of the error.
     pub(super) const BYTES: Self = Self { projections: Format::I16, ..Self::all(Format::I8) };
 
+    /// The narrowest numbers that weights are kept in, for a person to read.
+    pub(super) fn name(self) -> &'static str {
+        let parts = [self.projections, self.mixed, self.widen, self.narrow];
+        if parts.contains(&Format::I8) {
+            "int8"
+        } else if parts.contains(&Format::I16) {
+            "int16"
+        } else {
+            "f32"
+        }
+    }
+
     /// One format for everything.
     pub(super) const fn all(format: Format) -> Self {
         Self { projections: format, mixed: format, widen: format, narrow: format }

@@ -115,10 +115,9 @@ impl NativeEncoder {
                 source: error.into(),
             })?;
         let thread_count = std::thread::available_parallelism().map_or(1, usize::from);
-        let precision = if formats == Formats::F32 { "f32" } else { "int8" };
         Ok(Self {
             identity: ModelIdentity { model: model.to_owned(), dimension: loaded.shape.hidden },
-            engine: Engine { name: "native", precision },
+            engine: Engine { name: "native", precision: formats.name() },
             model: Arc::new(loaded),
             threads: Arc::new(Semaphore::new(thread_count)),
             thread_count,

@@ -101,7 +101,9 @@ async fn queries_are_embedded_in_32_bits() {
     let folder = Toy::new().write();
     let exact = open(folder.path(), Isa::best(), Formats::F32);
     let small = open(folder.path(), Isa::best(), Formats::small(Isa::best()));
-    assert_eq!((exact.engine().precision, small.engine().precision), ("f32", "int8"));
+    assert_eq!(exact.engine().precision, "f32");
+    let narrowest = if Isa::best().has_byte_products() { "int8" } else { "int16" };
+    assert_eq!(small.engine().precision, narrowest);
     let expected = exact.embed_documents(&["a b".to_owned()]).await.unwrap();
     for encoder in [exact, small] {
         assert_eq!(encoder.embed_query("a b").await.unwrap(), expected[0]);
