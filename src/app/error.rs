@@ -7,6 +7,7 @@ use crate::ports::chunk_store::StoreError;
 use crate::ports::document_source::SourceError;
 use crate::ports::embedder::EmbedError;
 use crate::ports::reranker::RerankError;
+use crate::ports::transport::TransportError;
 
 /// Why a use case has no result.
 #[derive(Debug, thiserror::Error)]
@@ -18,8 +19,8 @@ pub enum AppError {
     /// The index was made with another model than the one that is configured.
     #[error(
         "this index was built with {} (dimension {}), but the current model is {} (dimension {}); \
-         rebuild it with `{remedy}`, or go on with the recorded model",
-        recorded.model, recorded.dimension, current.model, current.dimension
+         rebuild it with `{remedy}`, or go on with the recorded model: --model {}",
+        recorded.model, recorded.dimension, current.model, current.dimension, recorded.model
     )]
     OtherModel {
         /// What the index records.
@@ -44,6 +45,9 @@ pub enum AppError {
     /// The knowledge base cannot be read.
     #[error(transparent)]
     Source(#[from] SourceError),
+    /// The connection to the client cannot be served.
+    #[error(transparent)]
+    Transport(#[from] TransportError),
     /// Work that was handed to another thread did not come back.
     #[error("{what} ended early")]
     Interrupted {

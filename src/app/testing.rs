@@ -187,6 +187,7 @@ impl Observer for Log {
             IndexEvent::Found { files, .. } => format!("found {files}"),
             IndexEvent::Advanced { done, total } => format!("{done}/{total}"),
             IndexEvent::Indexed { path, chunks } => format!("indexed {path} ({chunks})"),
+            IndexEvent::Described { path } => format!("described {path}"),
             IndexEvent::Renamed { from, to } => format!("renamed {from} -> {to}"),
             IndexEvent::Deleted { path } => format!("deleted {path}"),
             IndexEvent::Skipped { path, reason } => format!("skipped {path}: {reason}"),

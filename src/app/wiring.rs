@@ -22,6 +22,7 @@ use crate::app::search::Searcher;
 use crate::app::service::Service;
 use crate::ports::chunk_store::ChunkStore;
 use crate::ports::document_source::DocumentSource;
+use crate::ports::embedder::Engine;
 use crate::ports::parser::Parser;
 use crate::ports::transport::{Stop, Transport};
 
@@ -77,7 +78,7 @@ pub struct Groove {
     model: Arc<Model>,
     source: Arc<dyn DocumentSource>,
     registry: Registry,
-    store: Arc<dyn ChunkStore>,
+    store: Arc<SqliteStore>,
 }
 
 impl fmt::Debug for Groove {
@@ -147,12 +148,30 @@ impl Groove {
         Ok(self.store.snapshot().await?.summary().await?)
     }
 
+    /// Loads what the first search would otherwise wait for: the vectors, then
+    /// the model. Meant to run beside everything else.
+    ///
+    /// # Errors
+    ///
+    /// [`AppError::Store`] or [`AppError::EmbedQuery`]; a later call goes on.
+    pub async fn warm_up(&self) -> Result<Engine, AppError> {
+        self.store.load_vectors().await?;
+        let model = self.model.get().await.map_err(AppError::EmbedQuery)?;
+        Ok(model.engine())
+    }
+
+    /// Closes the index, so that all of it is in its one file. Without this it
+    /// is complete as well, but part of it is in the log beside the file.
+    pub async fn close(&self) {
+        self.store.close().await;
+    }
+
     /// The use case of indexing.
     pub fn indexer(&self, clock: Clock) -> Indexer {
         Indexer {
             source: Arc::clone(&self.source),
             registry: self.registry.clone(),
-            store: Arc::clone(&self.store),
+            store: Arc::clone(&self.store) as Arc<dyn ChunkStore>,
             model: Arc::clone(&self.model),
             settings: self.config.index.clone(),
             exclude_headings: self.config.exclude_headings.clone(),
@@ -163,7 +182,7 @@ impl Groove {
     /// The use case of searching.
     pub fn searcher(&self) -> Searcher {
         Searcher {
-            store: Arc::clone(&self.store),
+            store: Arc::clone(&self.store) as Arc<dyn ChunkStore>,
             model: Arc::clone(&self.model),
             reranker: None,
             rerank_by_default: self.config.rerank_by_default,
@@ -189,23 +208,21 @@ pub async fn summary_of(
     working_dir: &Path,
 ) -> Result<(Place, Option<Summary>), AppError> {
     let place = place(kb_path, working_dir)?;
-    let summary = match open_store(&place, IndexFile::Existing).await? {
-        Some(store) => Some(store.snapshot().await?.summary().await?),
-        None => None,
+    let Some(store) = open_store(&place, IndexFile::Existing).await? else {
+        return Ok((place, None));
     };
-    Ok((place, summary))
+    let summary = store.snapshot().await?.summary().await?;
+    store.close().await;
+    Ok((place, Some(summary)))
 }
 
 /// Serves a service over standard input and output.
 ///
 /// # Errors
 ///
-/// [`AppError::Invalid`] if the connection breaks.
+/// [`AppError::Transport`] if the connection breaks.
 pub async fn serve_stdio(service: Service, stop: Stop) -> Result<(), AppError> {
-    StdioTransport::new()
-        .serve(Arc::new(service), stop)
-        .await
-        .map_err(|error| AppError::Invalid(crate::app::error::chain(&error)))
+    Ok(StdioTransport::new().serve(Arc::new(service), stop).await?)
 }
 
 fn place(kb_path: &Path, working_dir: &Path) -> Result<Place, AppError> {
@@ -215,11 +232,11 @@ fn place(kb_path: &Path, working_dir: &Path) -> Result<Place, AppError> {
 async fn open_store(
     place: &Place,
     file: IndexFile,
-) -> Result<Option<Arc<dyn ChunkStore>>, AppError> {
+) -> Result<Option<Arc<SqliteStore>>, AppError> {
     let store = match file {
         IndexFile::Existing => SqliteStore::open(&place.index).await?,
         IndexFile::Created => Some(SqliteStore::open_or_create(&place.index).await?),
         IndexFile::Replaced => Some(SqliteStore::open_or_replace(&place.index).await?),
     };
-    Ok(store.map(|store| Arc::new(store) as Arc<dyn ChunkStore>))
+    Ok(store.map(Arc::new))
 }

@@ -85,13 +85,13 @@ impl Indexer {
         }
         let listing = self.list(observer).await?;
         if force {
-            // Before anything is removed, the model must have shown that it works.
+            // Before anything is removed, the model must be there.
             self.model.get().await.map_err(AppError::EmbedDocuments)?;
         }
-        let mode = self.settle(force, &summary, observer).await?;
+        let redeclared = summary.declared_fields.as_ref() != Some(&declared);
+        let mode = self.settle(force, redeclared, &summary, observer).await?;
 
         let mut report = Report { not_nameable: listing.not_nameable(), ..Report::default() };
-        let redeclared = summary.declared_fields.as_ref() != Some(&declared);
         let plan = self.plan(listing, force, redeclared, observer, &mut report).await?;
         self.carry_out(plan, mode, Arc::new(declared.clone()), observer, &mut report).await?;
         if redeclared || force {
@@ -168,13 +168,16 @@ impl Indexer {
     async fn settle(
         &self,
         force: bool,
+        redeclared: bool,
         summary: &Summary,
         observer: &Arc<dyn Observer>,
     ) -> Result<ContextMode, AppError> {
         let configured = self.settings.context_mode;
         let identity = self.model.identity().clone();
         let mut changes = Vec::new();
-        if force {
+        let other = summary.identity.as_ref().is_some_and(|recorded| *recorded != identity);
+        if force || other {
+            // Without force an index of another model gets here only while it is empty.
             changes.push(Change::Empty(identity));
         } else if summary.identity.is_none() {
             if summary.chunks > 0 {
@@ -204,6 +207,10 @@ impl Indexer {
         if force || summary.context_mode != Some(mode) {
             changes.push(Change::UseContext(mode));
         }
+        if !force && redeclared && summary.declared_fields.is_some() {
+            // Until the run is complete, a filter on fields would miss documents.
+            changes.push(Change::Declare(None));
+        }
         if !changes.is_empty() {
             self.store.apply(changes).await?;
         }
@@ -211,14 +218,15 @@ impl Indexer {
     }
 }
 
-/// Compares what the index records with the model that is configured.
+/// Compares what the index records with the model that is configured. An index
+/// without documents fits any model.
 ///
 /// # Errors
 ///
 /// [`AppError::OtherModel`] if they differ.
 pub fn check_identity(summary: &Summary, model: &Model) -> Result<(), AppError> {
     match &summary.identity {
-        Some(recorded) if recorded != model.identity() => Err(AppError::OtherModel {
+        Some(recorded) if summary.documents > 0 && recorded != model.identity() => Err(AppError::OtherModel {
             recorded: recorded.clone(),
             current: model.identity().clone(),
             remedy: format!(

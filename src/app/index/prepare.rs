@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::task::JoinHandle;
 
 use crate::app::index::Indexer;
 use crate::app::index::plan::{Task, Work, measured};
@@ -14,9 +15,11 @@ use crate::domain::quality::{self, Profile};
 use crate::ports::chunk_store::{Document, NewChunk};
 use crate::ports::parser::{ParseInput, ParsedDocument};
 
-/// How many bytes of documents may be read but not yet written, in KiB; a
-/// larger document goes alone.
+/// How many bytes of documents may be read but not yet written, in KiB.
 const IN_FLIGHT_KIB: u32 = 32 * 1024;
+/// How much of that a group of documents may hold before it is written, and the
+/// most that one document counts for: what is left always lets one more in.
+pub(super) const GROUP_KIB: u32 = IN_FLIGHT_KIB / 2;
 /// How many documents may be read but not yet written.
 const IN_FLIGHT_DOCUMENTS: usize = 64;
 
@@ -48,17 +51,18 @@ pub(super) struct Parsed {
 
 impl Indexer {
     /// Reads and cuts documents on a thread of its own, in the order of the
-    /// tasks, as far ahead as the memory bounds allow.
+    /// tasks, as far ahead as the memory bounds allow. Whether it came to its
+    /// end, the handle tells.
     pub(super) fn prepare(
         &self,
         tasks: Vec<Task>,
         declared: Arc<BTreeSet<String>>,
-    ) -> mpsc::Receiver<Prepared> {
+    ) -> (mpsc::Receiver<Prepared>, JoinHandle<()>) {
         let (sender, receiver) = mpsc::channel(IN_FLIGHT_DOCUMENTS);
         let budget = Arc::new(Semaphore::new(IN_FLIGHT_KIB as usize));
         let indexer = self.clone();
         let runtime = Handle::current();
-        tokio::task::spawn_blocking(move || {
+        let preparing = tokio::task::spawn_blocking(move || {
             for Task { path, row, work } in tasks {
                 let outcome = indexer.prepare_one(&path, &declared);
                 let held =
@@ -70,7 +74,7 @@ impl Indexer {
                 }
             }
         });
-        receiver
+        (receiver, preparing)
     }
 
     fn prepare_one(&self, path: &DocumentPath, declared: &BTreeSet<String>) -> Outcome {
@@ -127,5 +131,5 @@ fn weight(outcome: &Outcome) -> u32 {
             parsed.chunks.iter().map(|chunk| chunk.chunk.content.len()).sum::<usize>()
         }
     };
-    u32::try_from(bytes / 1024).unwrap_or(u32::MAX).clamp(1, IN_FLIGHT_KIB)
+    u32::try_from(bytes / 1024).unwrap_or(u32::MAX).clamp(1, GROUP_KIB)
 }

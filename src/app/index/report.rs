@@ -46,6 +46,11 @@ pub enum IndexEvent<'a> {
         /// How many chunks it has.
         chunks: usize,
     },
+    /// A document's metadata was written over the same text.
+    Described {
+        /// Which.
+        path: &'a DocumentPath,
+    },
     /// A document has another key.
     Renamed {
         /// The old key.

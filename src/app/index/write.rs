@@ -3,9 +3,11 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use tokio::sync::OwnedSemaphorePermit;
+
 use crate::app::error::AppError;
 use crate::app::index::plan::{Plan, Work};
-use crate::app::index::prepare::{Outcome, Parsed, Prepared};
+use crate::app::index::prepare::{GROUP_KIB, Outcome, Parsed, Prepared};
 use crate::app::index::{IndexEvent, Indexer, Observer, Report};
 use crate::domain::chunk::{ChunkId, ContextMode};
 use crate::domain::document::DocumentPath;
@@ -22,7 +24,10 @@ const GROUP_DOCUMENTS: usize = 64;
 #[derive(Default)]
 struct Group {
     members: Vec<Member>,
+    /// Text that has to be embedded.
     bytes: usize,
+    /// What its documents hold of the memory for documents in flight, in KiB.
+    held_kib: usize,
 }
 
 struct Member {
@@ -68,19 +73,26 @@ impl Indexer {
         let mut tally = Tally { observer, report, found, done, redescribed: 0 };
         observer.event(IndexEvent::Advanced { done, total: found });
 
-        let mut prepared = self.prepare(tasks, declared);
+        let (mut prepared, preparing) = self.prepare(tasks, declared);
         let mut group = Group::default();
         while let Some(next) = prepared.recv().await {
             let member = self.want(next, mode, &mut tally).await?;
             group.bytes += member.pending_bytes(mode);
+            group.held_kib += member.held_kib();
             group.members.push(member);
-            let full = group.bytes >= GROUP_BYTES || group.members.len() >= GROUP_DOCUMENTS;
+            // What a group holds is what the preparation waits for.
+            let full = group.bytes >= GROUP_BYTES
+                || group.members.len() >= GROUP_DOCUMENTS
+                || group.held_kib >= GROUP_KIB as usize;
             // A document that needs no model is not kept waiting for more.
             if full || (prepared.is_empty() && group.bytes == 0) {
                 self.flush(std::mem::take(&mut group), mode, &mut tally).await?;
             }
         }
         self.flush(group, mode, &mut tally).await?;
+        // A preparation that broke off has left documents out: nothing may be
+        // swept, and nothing recorded as done.
+        preparing.await.map_err(|_| AppError::Interrupted { what: "reading the documents" })?;
         self.sweep(gone, &mut tally).await?;
         if tally.redescribed > 0 {
             let text =
@@ -113,6 +125,12 @@ impl Indexer {
         let Parsed { document, mut chunks, frontmatter_error, warnings } = *parsed;
         for warning in &warnings {
             tally.observer.event(IndexEvent::Warning(&format!("{}: {warning}", prepared.path)));
+        }
+        if let Some(row) = &prepared.row
+            && row.hash != document.hash
+        {
+            // Edited since it was hashed: its chunks are no longer the known ones.
+            prepared.work = Work::Index;
         }
         if let (Some(reason), Work::Index) = (&frontmatter_error, prepared.work) {
             tally.report.frontmatter_unparsed += 1;
@@ -177,15 +195,17 @@ impl Indexer {
         }
         let mut changes = Vec::with_capacity(group.members.len());
         let mut written = Vec::with_capacity(group.members.len());
+        let mut held = Vec::with_capacity(group.members.len());
         for Member { prepared, change } in group.members {
             let Prepared { path, work, in_flight, .. } = prepared;
             written.push((path.clone(), work, change.effect()));
             changes.extend(change.into_change(path));
-            drop(in_flight);
+            held.push(in_flight);
         }
         if !changes.is_empty() {
             self.store.apply(changes).await?;
         }
+        drop(held);
         for (path, work, effect) in written {
             tally.settled(&path, work, effect);
         }
@@ -276,6 +296,10 @@ impl Member {
         chunks.iter_mut().filter(|chunk| chunk.embedding.is_none())
     }
 
+    fn held_kib(&self) -> usize {
+        self.prepared.in_flight.as_ref().map_or(0, OwnedSemaphorePermit::num_permits)
+    }
+
     fn pending_bytes(&self, mode: ContextMode) -> usize {
         self.pending().map(|chunk| chunk.chunk.embedding_text(mode).len().max(1)).sum()
     }
@@ -299,7 +323,10 @@ impl Tally<'_> {
                 self.report.updated += 1;
                 self.observer.event(IndexEvent::Indexed { path, chunks });
             }
-            (Work::Index, Effect::Described) => self.report.updated += 1,
+            (Work::Index, Effect::Described) => {
+                self.report.updated += 1;
+                self.observer.event(IndexEvent::Described { path });
+            }
             (Work::Describe, Effect::Described) => self.redescribed += 1,
             (_, Effect::Removed) => {
                 self.report.deleted += 1;

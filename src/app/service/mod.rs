@@ -182,6 +182,7 @@ fn refused(tool: &str, error: &AppError) -> Refused {
         AppError::Source(_) => {
             "the knowledge base could not be read; the server's log says why".to_owned()
         }
+        AppError::Transport(_) => "the connection broke; connect again".to_owned(),
         AppError::Interrupted { what } => format!("{what} ended early; call again"),
     };
     tracing::error!(tool, error = chain(error), "a request failed");

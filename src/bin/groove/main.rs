@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use clap::Parser as _;
@@ -73,8 +74,9 @@ async fn index(arguments: IndexArgs, loaded: LoadedConfig) -> anyhow::Result<Exi
     };
     let console: Arc<dyn Observer> =
         Arc::new(Console::new(detail, groove.place().root.display().to_string()));
-    let report = groove.indexer(clock()).run(arguments.force, &console).await?;
-    match report.failure {
+    let report = groove.indexer(clock()).run(arguments.force, &console).await;
+    groove.close().await;
+    match report?.failure {
         Some(failure) => bail!(failure),
         None => Ok(ExitCode::SUCCESS),
     }
@@ -86,7 +88,9 @@ async fn search(arguments: SearchArgs, loaded: LoadedConfig) -> anyhow::Result<E
     // What is wrong with the request alone is told before any file is opened.
     grooveseek::app::search::check(&request, &loaded.config.search)?;
     let groove = open(&kb, &model, Some(&reranker), loaded, IndexFile::Existing).await?;
-    let answer = groove.searcher().search(&request, Patience::Wait).await?;
+    let answer = groove.searcher().search(&request, Patience::Wait).await;
+    groove.close().await;
+    let answer = answer?;
     let text = match format {
         Format::Json => json::pretty(&json::search_answer(&answer)) + "\n",
         Format::Text => print::answer_as_text(&answer),
@@ -112,30 +116,19 @@ async fn serve(arguments: ServeArgs, loaded: LoadedConfig) -> anyhow::Result<Exi
             "the index is empty; run `groove index`, or have the assistant call rebuild_index"
         );
     }
-    let model = Arc::clone(groove.model());
-    tokio::spawn(async move {
-        // The handshake and text answers do not wait for this.
-        match model.get().await {
-            Ok(embedder) => {
-                let engine = embedder.engine();
-                tracing::info!(
-                    model = embedder.identity().model,
-                    dimension = embedder.identity().dimension,
-                    engine = engine.name,
-                    precision = engine.precision,
-                    "ready: the embedding model is loaded"
-                );
-            }
-            Err(error) => {
-                let error = grooveseek::app::error::chain(&error);
-                tracing::error!(error, "the embedding model cannot be loaded");
-            }
-        }
-    });
+    let groove = Arc::new(groove);
+    tokio::spawn(warm_up(Arc::clone(&groove)));
     let stop = Box::pin(async {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }
+        // What was taken is still answered; who asks twice does not want to wait
+        // for it. Everything that is committed stays.
+        tokio::spawn(async {
+            if tokio::signal::ctrl_c().await.is_ok() {
+                std::process::exit(130);
+            }
+        });
     });
     tracing::info!(
         root = %groove.place().root.display(),
@@ -143,8 +136,36 @@ async fn serve(arguments: ServeArgs, loaded: LoadedConfig) -> anyhow::Result<Exi
         chunks = summary.chunks,
         "serving over standard input and output"
     );
-    wiring::serve_stdio(groove.service(clock()), stop).await?;
+    let served = wiring::serve_stdio(groove.service(clock()), stop).await;
+    groove.close().await;
+    served?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Loads the model beside everything else; the handshake and answers from the
+/// text do not wait for it. Tries again while it cannot be had, since a network
+/// may come back.
+async fn warm_up(groove: Arc<Groove>) {
+    let mut pause = Duration::from_secs(5);
+    loop {
+        match groove.warm_up().await {
+            Ok(engine) => {
+                let (engine, precision) = (engine.name, engine.precision);
+                tracing::info!(engine, precision, "ready: searches use the embedding model");
+                return;
+            }
+            Err(error) => {
+                let error = grooveseek::app::error::chain(&error);
+                tracing::error!(
+                    error,
+                    retry_in_s = pause.as_secs(),
+                    "the embedding model cannot be loaded; searches are answered from the text"
+                );
+            }
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_mins(5));
+    }
 }
 
 /// Refuses flags that standard input and output cannot honour.

@@ -205,6 +205,7 @@ impl Observer for Console {
             IndexEvent::Indexed { path, chunks } => {
                 self.file(&format!("  indexed: {path} ({chunks} chunks)"));
             }
+            IndexEvent::Described { path } => self.file(&format!("  updated: {path}")),
             IndexEvent::Renamed { from, to } => self.file(&format!("  renamed: {from} -> {to}")),
             IndexEvent::Deleted { path } => self.file(&format!("  deleted: {path}")),
             IndexEvent::Skipped { path, reason } => {

@@ -98,6 +98,19 @@ impl SqliteStore {
         open::replaced(path).await
     }
 
+    /// Ends all reading and moves what is in the write-ahead log into the file,
+    /// as far as no other process keeps it from that. Snapshots must be gone.
+    pub async fn close(&self) {
+        self.shared.readers.close().await;
+        let mut writer = self.writer.lock().await;
+        // What cannot be moved now is moved by whoever opens the file next.
+        if let Err(error) =
+            sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut *writer).await
+        {
+            tracing::debug!(%error, "the log stays beside the index");
+        }
+    }
+
     /// Loads the vectors into memory now, so that the first search need not
     /// read them from the file. Nothing waits for it, and nothing needs it.
     ///

@@ -118,7 +118,11 @@ impl<R: AsyncRead + Unpin + Send> Lines<R> {
         match value {
             // Revision 2025-03-26 allows batches; each message is answered by itself.
             Value::Array(values) if !values.is_empty() => {
-                values.into_iter().try_for_each(|value| self.read_message(value))
+                // One bad message must not take the others with it; the first complaint
+                // is answered.
+                let results: Vec<_> =
+                    values.into_iter().map(|value| self.read_message(value)).collect();
+                results.into_iter().collect()
             }
             value => self.read_message(value),
         }
