@@ -19,4 +19,4 @@ bench: ## Measure; see docs/benchmarks.md
 	@bash scripts/bench.sh
 
 clean: ## Remove what the commands above made in the tree
-	@rm -rf .quickstart && cargo clean
+	@rm -rf .quickstart target

