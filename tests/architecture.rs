@@ -140,6 +140,35 @@ fn no_layer_names_what_it_must_not() {
     assert!(breaches.is_empty(), "{}", breaches.join("\n"));
 }
 
+/// The crates that the inner layers may use, besides the standard library; the
+/// decision records say why.
+const ALLOWED: &[(&str, &[&str])] = &[
+    ("src/domain", &["thiserror", "serde_saphyr", "toml", "regex"]),
+    ("src/ports", &["thiserror", "async_trait"]),
+];
+
+#[test]
+fn the_inner_layers_use_the_crates_that_were_decided_on_and_no_others() {
+    let mut breaches = Vec::new();
+    for (layer, allowed) in ALLOWED {
+        for source in sources(layer).iter().filter(|source| !is_test(&source.path)) {
+            for (number, line) in code(source) {
+                let Some(path) = line.strip_prefix("use ") else { continue };
+                let root: String =
+                    path.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+                let own = ["std", "crate", "super", "self"].contains(&root.as_str());
+                // A module's own parts are re-exported by their names.
+                let part = root.chars().all(|c| c.is_lowercase() || c == '_')
+                    && source.text.contains(&format!("mod {root};"));
+                if !own && !part && !allowed.contains(&root.as_str()) {
+                    breaches.push(format!("{}:{number} uses {root}", source.path));
+                }
+            }
+        }
+    }
+    assert!(breaches.is_empty(), "{}", breaches.join("\n"));
+}
+
 #[test]
 fn of_the_use_cases_only_the_wiring_names_adapters() {
     let breaches: Vec<String> = sources("src/app")

@@ -1,7 +1,7 @@
 //! A whole service from the adapters without disk, network or weights, for the
 //! tests of the use cases.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -12,7 +12,7 @@ use crate::adapters::parser::markdown::MarkdownParser;
 use crate::adapters::source::memory::MemorySource;
 use crate::adapters::store::memory::MemoryStore;
 use crate::app::config::{IndexSettings, SearchSettings};
-use crate::app::index::{IndexEvent, Indexer, Observer, Report};
+use crate::app::index::{IN_FLIGHT_KIB, IndexEvent, Indexer, Observer, Report};
 use crate::app::model::Model;
 use crate::app::registry::Registry;
 use crate::app::search::Searcher;
@@ -46,6 +46,7 @@ impl Bench {
             model: model(&counting),
             settings: IndexSettings::default(),
             exclude_headings: Vec::new(),
+            in_flight_kib: IN_FLIGHT_KIB,
             clock: Arc::new(|| "2026-04-16T10:00:00Z".to_owned()),
         };
         Self { source, indexer, counting, log: Arc::default() }
@@ -129,6 +130,14 @@ pub(crate) struct Counting {
     pub(crate) broken: Mutex<bool>,
     /// Texts that hold this word are refused.
     pub(crate) refused: Mutex<Option<String>>,
+    failing: AtomicBool,
+}
+
+impl Counting {
+    /// The next call for documents fails.
+    pub(crate) fn fail_next(&self) {
+        self.failing.store(true, Ordering::Relaxed);
+    }
 }
 
 impl Default for Counting {
@@ -139,6 +148,7 @@ impl Default for Counting {
             texts: AtomicUsize::default(),
             broken: Mutex::default(),
             refused: Mutex::default(),
+            failing: AtomicBool::default(),
         }
     }
 }
@@ -159,6 +169,10 @@ impl Embedder for Counting {
         {
             return Err(EmbedError::Refused { reason: "HTTP 413".to_owned() });
         }
+        if self.failing.swap(false, Ordering::Relaxed) {
+            let what = "hashing".to_owned();
+            return Err(EmbedError::Unavailable { what, source: "it failed".into() });
+        }
         self.texts.fetch_add(texts.len(), Ordering::Relaxed);
         self.embedder.embed_documents(texts).await
     }
@@ -170,12 +184,20 @@ impl Embedder for Counting {
 
 /// Keeps what a run tells.
 #[derive(Default)]
-pub(crate) struct Log(Mutex<Vec<String>>);
+pub(crate) struct Log {
+    lines: Mutex<Vec<String>>,
+    at: Mutex<Option<(String, Box<dyn FnOnce() + Send>)>>,
+}
 
 impl Log {
     /// The lines since this was last asked.
     pub(crate) fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *self.0.lock().unwrap())
+        std::mem::take(&mut *self.lines.lock().unwrap())
+    }
+
+    /// Does something once, when this line is told.
+    pub(crate) fn when(&self, line: &str, act: impl FnOnce() + Send + 'static) {
+        *self.at.lock().unwrap() = Some((line.to_owned(), Box::new(act)));
     }
 }
 
@@ -195,6 +217,10 @@ impl Observer for Log {
             IndexEvent::Note(text) => format!("note: {text}"),
             IndexEvent::Warning(text) => format!("warning: {text}"),
         };
-        self.0.lock().unwrap().push(line);
+        let act = self.at.lock().unwrap().take_if(|(at, _)| *at == line);
+        if let Some((_, act)) = act {
+            act();
+        }
+        self.lines.lock().unwrap().push(line);
     }
 }

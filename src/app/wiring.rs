@@ -13,7 +13,7 @@ use crate::adapters::store::sqlite::SqliteStore;
 use crate::adapters::transport::stdio::StdioTransport;
 use crate::app::config::Config;
 use crate::app::error::AppError;
-use crate::app::index::{Clock, Indexer, check_identity};
+use crate::app::index::{Clock, IN_FLIGHT_KIB, Indexer, check_identity};
 use crate::app::model::Model;
 use crate::app::place::Place;
 use crate::app::read::Reader;
@@ -175,6 +175,7 @@ impl Groove {
             model: Arc::clone(&self.model),
             settings: self.config.index.clone(),
             exclude_headings: self.config.exclude_headings.clone(),
+            in_flight_kib: IN_FLIGHT_KIB,
             clock,
         }
     }
@@ -229,10 +230,7 @@ fn place(kb_path: &Path, working_dir: &Path) -> Result<Place, AppError> {
     Place::of(kb_path, working_dir, Path::canonicalize)
 }
 
-async fn open_store(
-    place: &Place,
-    file: IndexFile,
-) -> Result<Option<Arc<SqliteStore>>, AppError> {
+async fn open_store(place: &Place, file: IndexFile) -> Result<Option<Arc<SqliteStore>>, AppError> {
     let store = match file {
         IndexFile::Existing => SqliteStore::open(&place.index).await?,
         IndexFile::Created => Some(SqliteStore::open_or_create(&place.index).await?),

@@ -1,5 +1,7 @@
 //! Diversity: picking hits that do not repeat one another.
 
+use std::collections::BTreeSet;
+
 use crate::domain::embedding::Embedding;
 
 /// A candidate as maximal marginal relevance sees it.
@@ -63,7 +65,7 @@ pub fn maximal_marginal_relevance(
     let relevance = scaled(choices);
     let mut closest = vec![None::<f32>; choices.len()];
     let mut taken = vec![false; choices.len()];
-    let mut documents = Vec::new();
+    let mut documents = BTreeSet::new();
     let mut picked = Vec::with_capacity(limit.min(choices.len()));
 
     while picked.len() < limit {
@@ -83,7 +85,7 @@ pub fn maximal_marginal_relevance(
         }
         let Some((index, _)) = best else { break };
         taken[index] = true;
-        documents.push(choices[index].document);
+        documents.insert(choices[index].document);
         picked.push(index);
         for (other, choice) in choices.iter().enumerate().filter(|(other, _)| !taken[*other]) {
             let cosine = choice.embedding.cosine(choices[index].embedding);

@@ -12,6 +12,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+pub use prepare::IN_FLIGHT_KIB;
 pub use report::{IndexEvent, Observer, Report};
 
 use std::collections::BTreeSet;
@@ -51,6 +52,9 @@ pub struct Indexer {
     pub settings: IndexSettings,
     /// Substrings of headings whose sections are dropped.
     pub exclude_headings: Vec<String>,
+    /// How much text may be read but not yet written, in KiB; 2 at least. See
+    /// [`IN_FLIGHT_KIB`].
+    pub in_flight_kib: u32,
     /// When a document is indexed.
     pub clock: Clock,
 }
@@ -226,14 +230,16 @@ impl Indexer {
 /// [`AppError::OtherModel`] if they differ.
 pub fn check_identity(summary: &Summary, model: &Model) -> Result<(), AppError> {
     match &summary.identity {
-        Some(recorded) if summary.documents > 0 && recorded != model.identity() => Err(AppError::OtherModel {
-            recorded: recorded.clone(),
-            current: model.identity().clone(),
-            remedy: format!(
-                "groove index --kb-path <path> --force --model {}",
-                model.identity().model
-            ),
-        }),
+        Some(recorded) if summary.documents > 0 && recorded != model.identity() => {
+            Err(AppError::OtherModel {
+                recorded: recorded.clone(),
+                current: model.identity().clone(),
+                remedy: format!(
+                    "groove index --kb-path <path> --force --model {}",
+                    model.identity().model
+                ),
+            })
+        }
         _ => Ok(()),
     }
 }

@@ -15,11 +15,8 @@ use crate::domain::quality::{self, Profile};
 use crate::ports::chunk_store::{Document, NewChunk};
 use crate::ports::parser::{ParseInput, ParsedDocument};
 
-/// How many bytes of documents may be read but not yet written, in KiB.
-const IN_FLIGHT_KIB: u32 = 32 * 1024;
-/// How much of that a group of documents may hold before it is written, and the
-/// most that one document counts for: what is left always lets one more in.
-pub(super) const GROUP_KIB: u32 = IN_FLIGHT_KIB / 2;
+/// How much text may be read but not yet written, in KiB, as a rule.
+pub const IN_FLIGHT_KIB: u32 = 32 * 1024;
 /// How many documents may be read but not yet written.
 const IN_FLIGHT_DOCUMENTS: usize = 64;
 
@@ -50,6 +47,13 @@ pub(super) struct Parsed {
 }
 
 impl Indexer {
+    /// How much of the text in flight a group of documents may hold before it is
+    /// written: what is left lets one more document in, so neither side waits
+    /// for the other.
+    pub(super) fn group_kib(&self) -> u32 {
+        (self.in_flight_kib / 2).max(1)
+    }
+
     /// Reads and cuts documents on a thread of its own, in the order of the
     /// tasks, as far ahead as the memory bounds allow. Whether it came to its
     /// end, the handle tells.
@@ -59,14 +63,15 @@ impl Indexer {
         declared: Arc<BTreeSet<String>>,
     ) -> (mpsc::Receiver<Prepared>, JoinHandle<()>) {
         let (sender, receiver) = mpsc::channel(IN_FLIGHT_DOCUMENTS);
-        let budget = Arc::new(Semaphore::new(IN_FLIGHT_KIB as usize));
+        let budget = Arc::new(Semaphore::new(self.in_flight_kib as usize));
         let indexer = self.clone();
         let runtime = Handle::current();
         let preparing = tokio::task::spawn_blocking(move || {
             for Task { path, row, work } in tasks {
                 let outcome = indexer.prepare_one(&path, &declared);
-                let held =
-                    runtime.block_on(Arc::clone(&budget).acquire_many_owned(weight(&outcome)));
+                let held = runtime.block_on(
+                    Arc::clone(&budget).acquire_many_owned(weight(&outcome, indexer.group_kib())),
+                );
                 let prepared = Prepared { path, row, work, outcome, in_flight: held.ok() };
                 if sender.blocking_send(prepared).is_err() {
                     // The run has stopped.
@@ -124,12 +129,13 @@ impl Indexer {
     }
 }
 
-fn weight(outcome: &Outcome) -> u32 {
+/// What a document holds of the memory in flight: no more than a group may.
+fn weight(outcome: &Outcome, most: u32) -> u32 {
     let bytes = match outcome {
         Outcome::Skipped { .. } => 0,
         Outcome::Parsed(parsed) => {
             parsed.chunks.iter().map(|chunk| chunk.chunk.content.len()).sum::<usize>()
         }
     };
-    u32::try_from(bytes / 1024).unwrap_or(u32::MAX).clamp(1, GROUP_KIB)
+    u32::try_from(bytes / 1024).unwrap_or(u32::MAX).clamp(1, most)
 }

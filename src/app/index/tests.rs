@@ -216,11 +216,14 @@ async fn a_schema_that_does_not_load_stops_the_run_before_anything_is_touched() 
 #[tokio::test]
 async fn an_index_of_another_model_is_refused_with_the_remedy() {
     let bench = Bench::new(&[("a.md", LONG)]);
-    let other = ModelIdentity { model: "other".into(), dimension: 3 };
+    bench.run().await;
+    let mut bench = bench;
+    bench.restart();
+    let other = ModelIdentity { model: "other".into(), dimension: 64 };
     bench.indexer.store.apply(vec![Change::Identify(other)]).await.unwrap();
     let error = bench.indexer.run(false, &bench.observer()).await.unwrap_err();
     let text = error.to_string();
-    for fact in ["other", "dimension 3", "hashing", "dimension 64", "--force --model hashing"] {
+    for fact in ["other", "hashing", "dimension 64", "--force --model hashing", "--model other"] {
         assert!(text.contains(fact), "{text}");
     }
     assert_eq!(bench.counting.loads.load(Ordering::Relaxed), 0);
@@ -294,6 +297,91 @@ async fn a_run_that_stops_records_no_declared_fields_and_the_next_one_goes_on() 
     *bench.counting.broken.lock().unwrap() = false;
     assert_eq!(bench.run().await.updated, 1);
     assert!(bench.summary().await.declared_fields.is_some());
+}
+
+/// A run that waits for itself never ends; this says so instead.
+async fn run_within_a_minute(bench: &Bench) -> crate::app::index::Report {
+    tokio::time::timeout(std::time::Duration::from_mins(1), bench.run())
+        .await
+        .expect("the run waits for itself")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_larger_than_the_memory_in_flight_does_not_stop_a_run() {
+    let mut bench = Bench::new(&[("a.md", LONG)]);
+    bench.indexer.in_flight_kib = 8;
+    bench.source.put("b.md", "word ".repeat(7 * 1024));
+    bench.source.put("c.md", LONG);
+    let report = run_within_a_minute(&bench).await;
+    assert_eq!((report.documents, report.skipped), (3, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_large_documents_with_little_to_embed_do_not_stop_a_run() {
+    let text = |end: &str| {
+        let section = |number: usize| format!("## {number}\n\n{}\n\n", "tide ".repeat(100));
+        (0..4).map(section).collect::<String>() + end
+    };
+    let mut bench = Bench::new(&[]);
+    bench.indexer.in_flight_kib = 16;
+    for number in 0..44 {
+        bench.source.put(format!("{number}.md"), text(""));
+    }
+    run_within_a_minute(&bench).await;
+    bench.embedded();
+    for number in 0..44 {
+        let end = "## New\n\nA paragraph at the end, long enough to stand alone as a chunk.\n";
+        bench.source.put(format!("{number}.md"), text(end));
+    }
+    let report = run_within_a_minute(&bench).await;
+    assert_eq!((report.updated, bench.embedded()), (44, 44));
+}
+
+// IDX-56 IDX-59
+#[tokio::test]
+async fn an_edit_between_hashing_and_reading_is_not_lost() {
+    let bench = Bench::new(&[("a.md", &format!("---\nstatus: draft\n---\n{LONG}"))]);
+    bench.run().await;
+    bench.source.put("groove-schema.toml", "[fields.status]\n");
+    // The file changes once it has been hashed, before it is read again.
+    bench.log.when("0/1", {
+        let source = std::sync::Arc::clone(&bench.source);
+        move || {
+            source.put(
+                "a.md",
+                format!("---\nstatus: final\n---\n{}", LONG.replace("first", "edited")),
+            )
+        }
+    });
+    bench.run().await;
+    let chunks = bench.chunks_of("a.md").await;
+    assert!(chunks[0].chunk.content.contains("edited section"), "{:?}", chunks[0].chunk);
+    assert_eq!(chunks[0].document.fields["status"], ["final"]);
+}
+
+// SRCH-107 IDX-17
+#[tokio::test]
+async fn a_schema_refresh_that_stops_leaves_the_fields_pending() {
+    let bench = Bench::new(&[("a.md", LONG)]);
+    bench.run().await;
+    bench.source.put("groove-schema.toml", "[fields.status]\n");
+    bench.source.put("a.md", LONG.replace("first", "other"));
+    *bench.counting.refused.lock().unwrap() = None;
+    bench.counting.fail_next();
+    bench.indexer.run(false, &bench.observer()).await.unwrap_err();
+    assert_eq!(bench.summary().await.declared_fields, None);
+    bench.run().await;
+    assert!(bench.summary().await.declared_fields.is_some());
+}
+
+// IDX-114
+#[tokio::test]
+async fn an_index_without_documents_takes_on_another_model() {
+    let bench = Bench::new(&[("a.md", LONG)]);
+    let other = ModelIdentity { model: "other".into(), dimension: 3 };
+    bench.indexer.store.apply(vec![Change::Empty(other)]).await.unwrap();
+    assert_eq!(bench.run().await.updated, 1);
+    assert_eq!(bench.summary().await.identity.unwrap().model, "hashing");
 }
 
 // IDX-26

@@ -7,7 +7,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::app::error::AppError;
 use crate::app::index::plan::{Plan, Work};
-use crate::app::index::prepare::{GROUP_KIB, Outcome, Parsed, Prepared};
+use crate::app::index::prepare::{Outcome, Parsed, Prepared};
 use crate::app::index::{IndexEvent, Indexer, Observer, Report};
 use crate::domain::chunk::{ChunkId, ContextMode};
 use crate::domain::document::DocumentPath;
@@ -83,7 +83,7 @@ impl Indexer {
             // What a group holds is what the preparation waits for.
             let full = group.bytes >= GROUP_BYTES
                 || group.members.len() >= GROUP_DOCUMENTS
-                || group.held_kib >= GROUP_KIB as usize;
+                || group.held_kib >= self.group_kib() as usize;
             // A document that needs no model is not kept waiting for more.
             if full || (prepared.is_empty() && group.bytes == 0) {
                 self.flush(std::mem::take(&mut group), mode, &mut tally).await?;

@@ -9,6 +9,7 @@ mod shape;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -18,7 +19,8 @@ use crate::app::model::Model;
 use crate::app::search::request::Checked;
 use crate::domain::chunk::ChunkId;
 use crate::domain::confidence::low_confidence;
-use crate::domain::diversity::{Choice, maximal_marginal_relevance};
+use crate::domain::diversity::{Balance, Choice, maximal_marginal_relevance};
+use crate::domain::document::DocumentPath;
 use crate::domain::embedding::Embedding;
 use crate::domain::fusion::reciprocal_rank_fusion;
 use crate::domain::search::{SearchAnswer, SearchRequest};
@@ -113,7 +115,11 @@ impl Searcher {
             Some(balance) => {
                 let ids: Vec<ChunkId> = ranked.iter().map(|scored| scored.chunk.id).collect();
                 let vectors = snapshot.embeddings(&ids).await?;
-                diversify(ranked, vectors, checked.limit, balance)
+                let limit = checked.limit;
+                // Up to thousands of candidates, each compared with each that is picked.
+                tokio::task::spawn_blocking(move || diversify(ranked, vectors, limit, balance))
+                    .await
+                    .map_err(|_| AppError::Interrupted { what: "spreading the hits" })?
             }
             None => ranked,
         };
@@ -243,25 +249,21 @@ fn diversify(
     candidates: Vec<Scored>,
     vectors: Vec<Option<Embedding>>,
     limit: usize,
-    balance: crate::domain::diversity::Balance,
+    balance: Balance,
 ) -> Vec<Scored> {
     let mut with_vector: Vec<(Option<Scored>, Embedding)> = candidates
         .into_iter()
         .zip(vectors)
         .filter_map(|(scored, vector)| Some((Some(scored), vector?)))
         .collect();
-    let paths: Vec<String> = with_vector
-        .iter()
-        .flat_map(|(scored, _)| scored)
-        .map(|scored| scored.chunk.document.path.to_string())
-        .collect();
+    let mut numbers: HashMap<DocumentPath, usize> = HashMap::new();
     let choices: Vec<Choice<'_>> = with_vector
         .iter()
-        .zip(&paths)
-        .map(|((scored, embedding), path)| Choice {
-            score: scored.as_ref().map_or(0.0, |scored| scored.score),
-            embedding,
-            document: paths.iter().position(|other| other == path).unwrap_or_default(),
+        .filter_map(|(scored, embedding)| {
+            let scored = scored.as_ref()?;
+            let next = numbers.len();
+            let document = *numbers.entry(scored.chunk.document.path.clone()).or_insert(next);
+            Some(Choice { score: scored.score, embedding, document })
         })
         .collect();
     let order = maximal_marginal_relevance(&choices, limit, balance);
