@@ -39,6 +39,6 @@ mod with_corpora {
         let (groove, _) = indexed(kb, &model()).await;
         let score = score_lexical(&set, &groove.searcher()).await;
         println!("{score:?}");
-        assert!(score.ndcg >= 0.7, "{score:?}");
+        assert!(score.ndcg >= 0.85, "{score:?}");
     }
 }
