@@ -182,11 +182,13 @@ impl Embedder for Counting {
     }
 }
 
+type Act = Box<dyn FnOnce() + Send>;
+
 /// Keeps what a run tells.
 #[derive(Default)]
 pub(crate) struct Log {
     lines: Mutex<Vec<String>>,
-    at: Mutex<Option<(String, Box<dyn FnOnce() + Send>)>>,
+    at: Mutex<Option<(String, Act)>>,
 }
 
 impl Log {

@@ -347,10 +347,8 @@ async fn an_edit_between_hashing_and_reading_is_not_lost() {
     bench.log.when("0/1", {
         let source = std::sync::Arc::clone(&bench.source);
         move || {
-            source.put(
-                "a.md",
-                format!("---\nstatus: final\n---\n{}", LONG.replace("first", "edited")),
-            )
+            let edited = LONG.replace("first", "edited");
+            source.put("a.md", format!("---\nstatus: final\n---\n{edited}"));
         }
     });
     bench.run().await;

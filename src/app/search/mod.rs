@@ -127,7 +127,15 @@ impl Searcher {
         let scores: Vec<f32> = picked.iter().map(|scored| scored.score).collect();
         let low_confidence = low_confidence(&scores, checked.confidence_ratio);
         let hits = shape::hits(&*snapshot, &checked, picked, self.settings.parent).await;
-        Ok(checked.answer(hits, degraded, low_confidence))
+        let mut answer = checked.answer(hits, degraded, low_confidence);
+        if answer.hits.is_empty() && snapshot.summary().await?.documents == 0 {
+            // Nothing found must not be taken for nothing known.
+            answer.warnings.push(
+                "the index holds no documents yet; run `groove index`, or call rebuild_index"
+                    .to_owned(),
+            );
+        }
+        Ok(answer)
     }
 
     /// Embeds the query, unless the model is not there yet and the text can

@@ -263,6 +263,13 @@ async fn a_model_that_cannot_be_loaded_is_an_error() {
     assert!(error.to_string().contains("could not be embedded"), "{error}");
 }
 
+#[tokio::test]
+async fn an_empty_index_says_that_it_is_empty() {
+    let bench = Bench::new(&[]);
+    let empty = answer(&bench, query("password")).await;
+    assert!(empty.warnings.iter().any(|warning| warning.contains("no documents")), "{empty:?}");
+}
+
 // SRCH-190
 #[tokio::test]
 async fn the_same_question_has_the_same_answer() {

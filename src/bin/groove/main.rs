@@ -119,15 +119,12 @@ async fn serve(arguments: ServeArgs, loaded: LoadedConfig) -> anyhow::Result<Exi
     let groove = Arc::new(groove);
     tokio::spawn(warm_up(Arc::clone(&groove)));
     let stop = Box::pin(async {
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
+        asked_to_stop().await;
         // What was taken is still answered; who asks twice does not want to wait
         // for it. Everything that is committed stays.
         tokio::spawn(async {
-            if tokio::signal::ctrl_c().await.is_ok() {
-                std::process::exit(130);
-            }
+            asked_to_stop().await;
+            std::process::exit(130);
         });
     });
     tracing::info!(
@@ -140,6 +137,32 @@ async fn serve(arguments: ServeArgs, loaded: LoadedConfig) -> anyhow::Result<Exi
     groove.close().await;
     served?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Completes when the system or a person asks the process to stop.
+#[cfg(unix)]
+async fn asked_to_stop() {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let terminated = async {
+        match signal(SignalKind::terminate()) {
+            Ok(mut signal) => signal.recv().await.unwrap_or_default(),
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        Ok(()) = tokio::signal::ctrl_c() => {}
+        () = terminated => {}
+        else => std::future::pending().await,
+    }
+}
+
+/// Completes when a person asks the process to stop.
+#[cfg(not(unix))]
+async fn asked_to_stop() {
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
 }
 
 /// Loads the model beside everything else; the handshake and answers from the

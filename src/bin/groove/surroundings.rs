@@ -5,6 +5,7 @@ use std::env;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
+use grooveseek::app::config_file::DirectoryError;
 use grooveseek::app::wiring::{HubSettings, ModelPlaces, Surroundings};
 
 use crate::config::LoadedConfig;
@@ -23,7 +24,12 @@ pub(crate) fn of(loaded: &LoadedConfig) -> anyhow::Result<Surroundings> {
     let working_dir = working_dir()?;
     let absolute =
         |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let data_dir = loaded.models_dir().ok();
+    let data_dir = match loaded.models_dir() {
+        Ok(directory) => Some(directory),
+        // Without a usual place there is just no such folder.
+        Err(DirectoryError::Undeterminable { .. }) => None,
+        Err(error) => return Err(error.into()),
+    };
     let hub_cache = absolute("HF_HUB_CACHE")
         .or_else(|| absolute("HF_HOME").map(|home| home.join("hub")))
         .or_else(|| env::home_dir().map(|home| home.join(".cache/huggingface/hub")));

@@ -15,7 +15,12 @@ const FILE: &str = "tokenizer.json";
 pub(super) struct Tokens {
     tokenizer: Tokenizer,
     vocabulary: usize,
+    window: usize,
 }
+
+/// Bytes of a text that are looked at first for each token of the window. Words
+/// are shorter, so as a rule the window is full by then.
+const BYTES_PER_TOKEN: usize = 16;
 
 impl Tokens {
     /// Reads the tokenizer of the model in a folder.
@@ -43,7 +48,7 @@ impl Tokens {
         tokenizer
             .with_truncation(Some(truncation))
             .map_err(|source| LoadError::Unreadable { path: path.clone(), source })?;
-        Ok(Self { tokenizer, vocabulary: shape.vocabulary })
+        Ok(Self { tokenizer, vocabulary: shape.vocabulary, window: shape.window_tokens })
     }
 
     /// Cuts a text into tokens.
@@ -51,8 +56,7 @@ impl Tokens {
     /// - Returns from 1 to the window's number of tokens, each below the
     ///   vocabulary's size; or why that was not possible.
     pub(super) fn of(&self, text: &str) -> Result<Vec<u32>, String> {
-        let encoding = self.tokenizer.encode_fast(text, true).map_err(|error| error.to_string())?;
-        let tokens = encoding.get_ids().to_vec();
+        let tokens = self.first_tokens(text)?;
         if tokens.is_empty() {
             return Err("the tokenizer gives no token".to_owned());
         }
@@ -61,6 +65,24 @@ impl Tokens {
                 Err(format!("the tokenizer gives token {token}, the model has {}", self.vocabulary))
             }
             None => Ok(tokens),
+        }
+    }
+
+    /// The tokens of the window. Of a long text no more is looked at than fills
+    /// it, since a tokenizer needs a hundred times the memory of its text.
+    fn first_tokens(&self, text: &str) -> Result<Vec<u32>, String> {
+        let mut bytes = self.window * BYTES_PER_TOKEN;
+        loop {
+            let head = &text[..text.floor_char_boundary(bytes)];
+            let encoding =
+                self.tokenizer.encode_fast(head, true).map_err(|error| error.to_string())?;
+            // What is cut off begins with the next word, so the cut in the text
+            // has not touched the window.
+            let filled = !encoding.get_overflowing().is_empty();
+            if filled || head.len() == text.len() {
+                return Ok(encoding.get_ids().to_vec());
+            }
+            bytes *= 4;
         }
     }
 }

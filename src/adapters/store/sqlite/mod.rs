@@ -19,6 +19,7 @@ mod vectors;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use sqlx::sqlite::{SqliteConnection, SqlitePool};
@@ -29,6 +30,10 @@ use crate::adapters::store::sqlite::resident::Keeper;
 use crate::adapters::store::sqlite::snapshot::{SqliteSnapshot, Summaries};
 use crate::ports::Cause;
 use crate::ports::chunk_store::{Change, ChunkStore, Snapshot, StoreError};
+
+/// How often closing tries to empty the log, and how long it waits in between.
+const CHECKPOINT_ATTEMPTS: u32 = 20;
+const CHECKPOINT_PAUSE: Duration = Duration::from_millis(10);
 
 /// A store in one SQLite file.
 ///
@@ -103,11 +108,20 @@ impl SqliteStore {
     pub async fn close(&self) {
         self.shared.readers.close().await;
         let mut writer = self.writer.lock().await;
-        // What cannot be moved now is moved by whoever opens the file next.
-        if let Err(error) =
-            sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut *writer).await
-        {
-            tracing::debug!(%error, "the log stays beside the index");
+        // A reader of this process may still be on its way out. What another one
+        // keeps in the log is moved by whoever opens the file next.
+        for _ in 0..CHECKPOINT_ATTEMPTS {
+            let busy = sqlx::query_scalar::<_, i64>("PRAGMA wal_checkpoint(TRUNCATE)")
+                .fetch_one(&mut *writer)
+                .await;
+            match busy {
+                Ok(0) => return,
+                Ok(_) => tokio::time::sleep(CHECKPOINT_PAUSE).await,
+                Err(error) => {
+                    tracing::debug!(%error, "the log stays beside the index");
+                    return;
+                }
+            }
         }
     }
 
@@ -159,12 +173,22 @@ fn unavailable(what: impl Into<String>, source: impl Into<Cause>) -> StoreError 
 
 /// What a failing read was about.
 fn cannot_read(source: sqlx::Error) -> StoreError {
-    unavailable("read the index", source)
+    unavailable(format!("read the index{}", remedy(&source)), source)
 }
 
 /// What a failing write was about.
 fn cannot_write(source: sqlx::Error) -> StoreError {
-    unavailable("write to the index", source)
+    unavailable(format!("write to the index{}", remedy(&source)), source)
+}
+
+/// What to do about a file that turns out to be damaged while it is used.
+fn remedy(error: &sqlx::Error) -> &'static str {
+    match open::code(error) {
+        Some(libsqlite3_sys::SQLITE_CORRUPT | libsqlite3_sys::SQLITE_NOTADB) => {
+            ", which is damaged; delete it and run `groove index`, or run `groove index --force`"
+        }
+        _ => "",
+    }
 }
 
 #[cfg(test)]

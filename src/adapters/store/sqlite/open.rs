@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use libsqlite3_sys::{SQLITE_BUSY, SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_OK};
+use libsqlite3_sys::{SQLITE_BUSY, SQLITE_CORRUPT, SQLITE_ERROR, SQLITE_NOTADB, SQLITE_OK};
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous,
 };
@@ -44,27 +44,27 @@ pub(super) async fn existing(path: &Path) -> Result<Option<SqliteStore>, StoreEr
     if !is_there(&path)? {
         return Ok(None);
     }
-    attach(&path, true).await.map(Some)
+    attach(&path, Opening::AsItIs).await.map(Some)
 }
 
 /// Opens what exists, else a new file.
 pub(super) async fn created(path: &Path) -> Result<SqliteStore, StoreError> {
     let path = absolute(path)?;
     create(&path)?;
-    attach(&path, true).await
+    attach(&path, Opening::AsItIs).await
 }
 
 /// Opens what exists if it is ours, else a new file in its place.
 pub(super) async fn replaced(path: &Path) -> Result<SqliteStore, StoreError> {
     let path = absolute(path)?;
     create(&path)?;
-    match attach(&path, false).await {
+    match attach(&path, Opening::ToRebuild).await {
         Err(StoreError::Damaged { .. } | StoreError::Foreign { .. }) => {}
         other => return other,
     }
     let lock = ReplaceLock::take(&path)?;
     // Another process may have replaced the file before the lock was taken.
-    let (suffix, reason) = match attach(&path, false).await {
+    let (suffix, reason) = match attach(&path, Opening::ToRebuild).await {
         Err(StoreError::Damaged { reason, .. }) => (".damaged", reason),
         Err(StoreError::Foreign { reason, .. }) => (".foreign", reason),
         other => return other,
@@ -77,7 +77,7 @@ pub(super) async fn replaced(path: &Path) -> Result<SqliteStore, StoreError> {
         "replacing a file that is not a usable index"
     );
     create(&path)?;
-    let store = attach(&path, false).await;
+    let store = attach(&path, Opening::ToRebuild).await;
     drop(lock);
     store
 }
@@ -95,20 +95,33 @@ pub(super) fn forget_damaged(path: &Path) {
     }
 }
 
-async fn attach(path: &Path, dimensions_agree: bool) -> Result<SqliteStore, StoreError> {
+/// What a file is opened for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Opening {
+    /// To be used with what it holds.
+    AsItIs,
+    /// To be emptied and filled anew, for which all of it must be sound.
+    ToRebuild,
+}
+
+async fn attach(path: &Path, opening: Opening) -> Result<SqliteStore, StoreError> {
     register_vectors(path)?;
     let runtime = Handle::try_current().map_err(|error| cannot_open(path, error))?;
     let path_text = path.display().to_string();
     if path.is_dir() {
         return Err(cannot_open(path, io::Error::from(io::ErrorKind::IsADirectory)));
     }
+    if !path.is_file() {
+        return Err(cannot_open(path, io::Error::other("it is not a regular file")));
+    }
     let tables = look(path).await.map_err(|error| classify(path, error))?;
     match tables {
         Tables::Foreign(reason) => {
             return Err(StoreError::Foreign { path: path_text, reason });
         }
-        Tables::Ours(dimensions) if dimensions_agree => dimensions.check()?,
-        Tables::Ours(_) | Tables::Empty => {}
+        Tables::Ours(dimensions) if opening == Opening::AsItIs => dimensions.check()?,
+        Tables::Ours(_) => verify(path).await?,
+        Tables::Empty => {}
     }
     let mut writer = connect_writer(path).await.map_err(|error| cannot_open(path, error))?;
     schema::settle(&mut writer).await.map_err(|error| cannot_open(path, error))?;
@@ -127,6 +140,26 @@ async fn attach(path: &Path, dimensions_agree: bool) -> Result<SqliteStore, Stor
         }),
         writer: Mutex::new(writer),
     })
+}
+
+/// Looks at every page of a file that is to be emptied: damage in any table
+/// would stop that half way.
+async fn verify(path: &Path) -> Result<(), StoreError> {
+    let damaged = |reason: String| StoreError::Damaged { path: path.display().to_string(), reason };
+    let check = async {
+        let mut connection = options(path).read_only(true).connect().await?;
+        let said: String =
+            sqlx::query_scalar("PRAGMA quick_check(1)").fetch_one(&mut connection).await?;
+        connection.close().await?;
+        Ok(said)
+    };
+    match check.await {
+        Ok(said) if said == "ok" => Ok(()),
+        Ok(said) => Err(damaged(said)),
+        // A virtual table whose own tables are broken is a plain error.
+        Err(error) if matches!(code(&error), Some(SQLITE_ERROR)) => Err(damaged(error.to_string())),
+        Err(error) => Err(classify(path, error)),
+    }
 }
 
 /// Reads the tables without leaving a trace in the file.
@@ -178,7 +211,7 @@ fn classify(path: &Path, error: sqlx::Error) -> StoreError {
 }
 
 /// SQLite's own number for a failure, without the details.
-fn code(error: &sqlx::Error) -> Option<c_int> {
+pub(super) fn code(error: &sqlx::Error) -> Option<c_int> {
     let code: c_int = error.as_database_error()?.code()?.parse().ok()?;
     Some(code & 0xff)
 }

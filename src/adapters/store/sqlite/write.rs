@@ -11,6 +11,14 @@ use crate::domain::document::DocumentPath;
 use crate::domain::embedding::{Embedding, ModelIdentity};
 use crate::ports::chunk_store::{Change, Document, NewChunk, StoreError};
 
+/// Where a new file begins to count: at the time, so that a file which was
+/// deleted and made anew under a running process is never taken for the old one.
+async fn first_generation(connection: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
+    sqlx::query_scalar("SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)")
+        .fetch_one(connection)
+        .await
+}
+
 /// Makes changes in one transaction. Returns the generation that they made and
 /// what a resident copy has to know of them.
 pub(super) async fn apply(
@@ -105,7 +113,10 @@ impl<'a> Batch<'a> {
             rows::documents(connection, rows::json_numbers(touched.iter().copied())).await?;
         delta.documents = touched.into_iter().map(|id| (id, documents.remove(&id))).collect();
         delta.dimension = dimension;
-        let generation = meta::number(connection, meta::GENERATION).await?.max(0) + 1;
+        let generation = match meta::number(connection, meta::GENERATION).await?.max(0) {
+            0 => first_generation(connection).await?,
+            recorded => recorded + 1,
+        };
         meta::set(connection, meta::GENERATION, &generation.to_string()).await?;
         Ok((generation.unsigned_abs(), delta))
     }

@@ -23,6 +23,7 @@ use rmcp::model::ServerConfig;
 use rmcp::model::Tool;
 use rmcp::service::Peer;
 use rmcp::service::RequestContext;
+use tokio::sync::Semaphore;
 use tokio::sync::watch;
 
 use crate::adapters::json;
@@ -37,11 +38,17 @@ use crate::ports::transport::Progress;
 use crate::ports::transport::RebuildAnswer;
 use crate::ports::transport::Refused;
 
+/// How many calls are worked on at a time.
+const CALLS: usize = 32;
+
 /// Answers MCP requests by calling a [`Handler`]. One, or clones of one, may
 /// serve any number of clients.
 #[derive(Clone)]
 pub(in crate::adapters::transport) struct McpServer {
     handler: Arc<dyn Handler>,
+    /// A permit for each call that may be worked on; the others wait, since each
+    /// takes memory and a connection to the index.
+    turns: Arc<Semaphore>,
     /// How many index runs are under way, whether or not a client waits for them.
     runs: watch::Sender<usize>,
 }
@@ -49,7 +56,7 @@ pub(in crate::adapters::transport) struct McpServer {
 impl McpServer {
     /// Serves what the handler knows.
     pub(in crate::adapters::transport) fn new(handler: Arc<dyn Handler>) -> Self {
-        Self { handler, runs: watch::Sender::new(0) }
+        Self { handler, turns: Arc::new(Semaphore::new(CALLS)), runs: watch::Sender::new(0) }
     }
 
     /// Waits until no index run is under way.
@@ -94,6 +101,11 @@ impl McpServer {
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResult, ErrorData> {
         let mut given = Arguments::new(request.arguments);
+        // A run takes long, and has a limit of its own: one at a time.
+        let _turn = match request.name.as_ref() {
+            tools::REBUILD_INDEX => None,
+            _ => self.turns.acquire().await.ok(),
+        };
         Ok(match request.name.as_ref() {
             tools::SEARCH => {
                 let request = protocol::search_request(given)?;
