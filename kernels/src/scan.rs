@@ -37,7 +37,7 @@ impl Ord for Scored {
 
 /// Finds the rows with the greatest product with a query.
 ///
-/// - `query`: `dimension` integers, as [`quantise`](crate::quantise) makes them.
+/// - `query`: `dimension` integers, as [`quantise`](crate::quantise()) makes them.
 /// - `matrix`: n rows of `dimension` integers; `scales`: n.
 /// - `admit`: one bit for each row, from the lowest bit of the first word on,
 ///   set if the row may be found; without it all may.
