@@ -190,6 +190,39 @@ mod with_model {
         assert_eq!(answer["results"][0]["path"], "it/network/vpn.md");
     }
 
+    // IDX-05 IDX-06
+    #[test]
+    #[ignore = "needs the model all-MiniLM-L6-v2; `make test` gets it"]
+    fn force_rebuilds_over_damage_that_only_some_tables_show() {
+        let base = Base::sample();
+        base.indexed(&[]);
+        let mut bytes = fs::read(base.index()).unwrap();
+        let page = usize::from(u16::from_be_bytes([bytes[16], bytes[17]]));
+        for place in 3..12 {
+            bytes[page * place..page * place + 600].fill(0xAA);
+        }
+        fs::write(base.index(), bytes).unwrap();
+        let told = base.indexed(&["--force"]);
+        assert!(told.contains("11 docs (11 updated"), "{told}");
+        let answer = base.search("vpn", &[]);
+        assert_eq!(answer["results"][0]["path"], "it/network/vpn.md");
+        let aside = base.index().with_file_name(".groove.db.damaged");
+        assert!(!aside.exists(), "what was moved aside goes after a complete run");
+    }
+
+    // IDX-01
+    #[test]
+    #[ignore = "needs the model all-MiniLM-L6-v2; `make test` gets it"]
+    fn once_a_command_has_ended_the_index_is_one_file() {
+        let base = Base::sample();
+        base.indexed(&[]);
+        base.search("vpn", &[]);
+        let copy = Base::new(&[]);
+        fs::copy(base.index(), copy.index()).unwrap();
+        let status = stdout(&copy.groove("status", &[]).output().unwrap());
+        assert!(status.contains("Documents: 11\n"), "{status}");
+    }
+
     // IDX-112 IDX-113 CLI-221
     #[test]
     #[ignore = "needs the model all-MiniLM-L6-v2; `make test` gets it"]
