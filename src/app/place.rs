@@ -77,17 +77,17 @@ mod tests {
 
     fn index_of(kb_path: &str) -> String {
         let canonical = |_: &Path| Ok(PathBuf::from("/real/kb"));
-        let place = Place::of(Path::new(kb_path), Path::new("/home/u/work"), canonical).unwrap();
+        let place = Place::of(Path::new(kb_path), Path::new("/home/u/base"), canonical).unwrap();
         place.index.display().to_string()
     }
 
     // IDX-01 IDX-10
     #[test]
     fn the_index_lies_in_the_folder_that_holds_the_root_by_name() {
-        assert_eq!(index_of("kb"), "/home/u/work/.groove.db");
-        assert_eq!(index_of("./kb/"), "/home/u/work/.groove.db");
+        assert_eq!(index_of("kb"), "/home/u/base/.groove.db");
+        assert_eq!(index_of("./kb/"), "/home/u/base/.groove.db");
         assert_eq!(index_of("/srv/notes/kb"), "/srv/notes/.groove.db");
-        assert_eq!(index_of("../kb"), "/home/u/work/../.groove.db");
+        assert_eq!(index_of("../kb"), "/home/u/base/../.groove.db");
     }
 
     // IDX-10

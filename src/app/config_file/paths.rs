@@ -164,17 +164,17 @@ mod tests {
     // CLI-12 CLI-14 CLI-05
     #[test]
     fn the_flag_comes_before_the_key_and_without_either_the_flag_is_required() {
-        let files = Facts::new(&["/work/notes/", "/kb/", "/work/file"]);
+        let files = Facts::new(&["/base/notes/", "/kb/", "/base/file"]);
         let key = Config { kb_path: Some("/kb".into()), ..Config::default() };
         let base = |flag: Option<&str>, config: &Config| {
-            knowledge_base(flag.map(Path::new), config, Path::new("/work"), &files)
+            knowledge_base(flag.map(Path::new), config, Path::new("/base"), &files)
         };
-        assert_eq!(base(Some("notes"), &key), Ok("/work/notes".into()));
+        assert_eq!(base(Some("notes"), &key), Ok("/base/notes".into()));
         assert_eq!(base(None, &key), Ok("/kb".into()));
         let required = base(None, &Config::default()).unwrap_err();
         assert!(required.to_string().starts_with("--kb-path is required"));
         let file = base(Some("file"), &key).unwrap_err().to_string();
-        assert!(file.contains("/work/file") && file.contains("not a folder"), "{file}");
+        assert!(file.contains("/base/file") && file.contains("not a folder"), "{file}");
     }
 
     // CFG-36 CFG-40
