@@ -76,8 +76,8 @@ impl Tokens {
             let head = &text[..text.floor_char_boundary(bytes)];
             let encoding =
                 self.tokenizer.encode_fast(head, true).map_err(|error| error.to_string())?;
-            // What is cut off begins with the next word, so the cut in the text
-            // has not touched the window.
+            // More tokens than the window takes: the cut in the text lies behind
+            // it, but for a word that spans the border of both.
             let filled = !encoding.get_overflowing().is_empty();
             if filled || head.len() == text.len() {
                 return Ok(encoding.get_ids().to_vec());
