@@ -8,6 +8,8 @@
 pub mod parser;
 pub mod source;
 
+pub mod model;
+
 pub mod embedder;
 pub mod reranker;
 

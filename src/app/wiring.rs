@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::adapters::embedder;
-use crate::adapters::embedder::catalogue;
+use crate::adapters::model::catalogue;
 use crate::adapters::parser::guarded::Guarded;
 use crate::adapters::parser::markdown::MarkdownParser;
 use crate::adapters::source::filesystem::FilesystemSource;
@@ -26,9 +26,9 @@ use crate::ports::embedder::Engine;
 use crate::ports::parser::Parser;
 use crate::ports::transport::{Stop, Transport};
 
-pub use crate::adapters::embedder::hub::HubSettings;
-pub use crate::adapters::embedder::locate::ModelPlaces;
 pub use crate::adapters::json;
+pub use crate::adapters::model::hub::HubSettings;
+pub use crate::adapters::model::locate::ModelPlaces;
 pub use crate::ports::chunk_store::Summary;
 
 /// What the surroundings of the process say, as far as adapters need it.

@@ -6,13 +6,13 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 #[cfg(feature = "onnx")]
-use grooveseek::adapters::embedder::catalogue;
-#[cfg(feature = "onnx")]
 use grooveseek::adapters::embedder::fastembed::{FastEmbedEmbedder, OnnxModel};
 use grooveseek::adapters::embedder::hashing::HashingEmbedder;
-#[cfg(feature = "onnx")]
-use grooveseek::adapters::embedder::locate::OnnxFolder;
 use grooveseek::adapters::embedder::native::{NativeEncoder, Precision};
+#[cfg(feature = "onnx")]
+use grooveseek::adapters::model::catalogue;
+#[cfg(feature = "onnx")]
+use grooveseek::adapters::model::locate::OnnxFolder;
 use grooveseek::domain::embedding::Embedding;
 use grooveseek::ports::embedder::Embedder;
 

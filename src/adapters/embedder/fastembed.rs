@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 use tokenizers::Tokenizer;
 use tokio::sync::Semaphore;
 
-use crate::adapters::embedder::catalogue::Pooling;
-use crate::adapters::embedder::locate::{self, OnnxFolder};
+use crate::adapters::model::catalogue::Pooling;
+use crate::adapters::model::locate::{self, OnnxFolder};
 use crate::domain::embedding::{Embedding, ModelIdentity};
 use crate::ports::Cause;
 use crate::ports::embedder::{EmbedError, Embedder, Engine};

@@ -7,10 +7,10 @@ use std::thread;
 
 use tokio::sync::oneshot;
 
-use crate::adapters::embedder::catalogue::{HubSource, ModelEntry};
-use crate::adapters::embedder::hub::{self, HubSettings};
-use crate::adapters::embedder::locate::{self, Located, ModelPlaces, OnnxFolder};
 use crate::adapters::embedder::native::{NativeEncoder, Precision};
+use crate::adapters::model::catalogue::{HubSource, ModelEntry};
+use crate::adapters::model::hub::{self, HubSettings};
+use crate::adapters::model::locate::{self, Located, ModelPlaces, OnnxFolder};
 use crate::ports::Cause;
 use crate::ports::embedder::{EmbedError, Embedder};
 

@@ -2,10 +2,6 @@
 
 pub mod local;
 
-pub mod catalogue;
-pub mod hub;
-pub mod locate;
-
 pub mod native;
 
 #[cfg(feature = "onnx")]

@@ -6,8 +6,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::adapters::embedder::catalogue;
 use crate::adapters::embedder::native::{NativeEncoder, Precision};
+use crate::adapters::model::catalogue;
 
 proptest! {
     #[test]

@@ -10,8 +10,8 @@ use async_trait::async_trait;
 use tempfile::TempDir;
 
 use super::*;
-use crate::adapters::embedder::catalogue::{self, Pooling};
-use crate::adapters::embedder::hub::tests::{FakeHub, Fault};
+use crate::adapters::model::catalogue::{self, Pooling};
+use crate::adapters::model::hub::tests::{FakeHub, Fault};
 use crate::domain::embedding::{Embedding, ModelIdentity};
 use crate::ports::embedder::Engine;
 

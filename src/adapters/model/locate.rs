@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::adapters::embedder::catalogue::{HubSource, ModelEntry};
+use crate::adapters::model::catalogue::{HubSource, ModelEntry};
 
 /// Where models and the library that runs some of them may be. All paths are
 /// absolute; whoever reads the environment sees to that.

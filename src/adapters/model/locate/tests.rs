@@ -6,7 +6,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::*;
-use crate::adapters::embedder::catalogue;
+use crate::adapters::model::catalogue;
 
 const SMALL: &str = "bge-small-en-v1.5";
 const NATIVE: &[&str] = &["config.json", "tokenizer.json", "model.safetensors"];

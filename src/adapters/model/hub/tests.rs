@@ -30,7 +30,7 @@ struct Asked {
 
 /// What the fake hub does instead of answering well.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::adapters::embedder) enum Fault {
+pub(crate) enum Fault {
     None,
     OtherBytes,
     CutOffOnce,
@@ -41,14 +41,14 @@ pub(in crate::adapters::embedder) enum Fault {
     Slow,
 }
 
-pub(in crate::adapters::embedder) struct FakeHub {
-    pub(in crate::adapters::embedder) settings: HubSettings,
+pub(crate) struct FakeHub {
+    pub(crate) settings: HubSettings,
     asked: Arc<Mutex<Vec<Asked>>>,
-    pub(in crate::adapters::embedder) cache: TempDir,
+    pub(crate) cache: TempDir,
 }
 
 impl FakeHub {
-    pub(in crate::adapters::embedder) fn new(fault: Fault) -> Self {
+    pub(crate) fn new(fault: Fault) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();

@@ -12,8 +12,8 @@ use sha2::{Digest, Sha256};
 use ureq::Agent;
 use ureq::http::{Response, StatusCode, Uri};
 
-use crate::adapters::embedder::catalogue::HubSource;
-use crate::adapters::embedder::locate;
+use crate::adapters::model::catalogue::HubSource;
+use crate::adapters::model::locate;
 use crate::ports::Cause;
 
 /// The hub that is asked unless a person names another.
@@ -597,4 +597,4 @@ fn host_of(url: &str) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+pub(crate) mod tests;
