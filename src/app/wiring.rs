@@ -29,7 +29,7 @@ use crate::ports::transport::{Stop, Transport};
 pub use crate::adapters::json;
 pub use crate::adapters::model::hub::HubSettings;
 pub use crate::adapters::model::locate::ModelPlaces;
-pub use crate::ports::chunk_store::Summary;
+pub use crate::ports::chunk_store::{Statistics, Summary};
 
 /// What the surroundings of the process say, as far as adapters need it.
 #[derive(Clone, Debug)]
@@ -198,23 +198,25 @@ impl Groove {
     }
 }
 
-/// What an index records, read without looking at the knowledge base or the
-/// model; nothing if there is no index.
+/// What an index records and what is counted of it, read without looking at
+/// the knowledge base or the model; nothing if there is no index.
 ///
 /// # Errors
 ///
 /// [`AppError`] if there is no such place, or the file cannot be used.
-pub async fn summary_of(
+pub async fn status_of(
     kb_path: &Path,
     working_dir: &Path,
-) -> Result<(Place, Option<Summary>), AppError> {
+) -> Result<(Place, Option<(Summary, Statistics)>), AppError> {
     let place = place(kb_path, working_dir)?;
     let Some(store) = open_store(&place, IndexFile::Existing).await? else {
         return Ok((place, None));
     };
-    let summary = store.snapshot().await?.summary().await?;
+    let snapshot = store.snapshot().await?;
+    let status = (snapshot.summary().await?, snapshot.statistics().await?);
+    drop(snapshot);
     store.close().await;
-    Ok((place, Some(summary)))
+    Ok((place, Some(status)))
 }
 
 /// Serves a service over standard input and output.

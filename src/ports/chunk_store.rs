@@ -20,7 +20,8 @@ use crate::ports::Cause;
 ///   of them; what it made visible survives a crash of the process.
 /// - [`snapshot`](Self::snapshot) gives a view that no later change alters,
 ///   and waits for no writer.
-/// - Chunk ids are never used again, not even after a document was replaced.
+/// - Chunk ids are never used again, not even after a document was replaced or
+///   the store was built anew.
 ///
 /// `tests/contract/chunk_store.rs` holds every adapter to this.
 #[async_trait]
@@ -42,6 +43,46 @@ pub trait ChunkStore: Send + Sync {
     /// [`StoreError::Unavailable`] if the store cannot be written. Nothing was
     /// changed then.
     async fn apply(&self, changes: Vec<Change>) -> Result<(), StoreError>;
+
+    /// Begins to build this store anew, beside what it holds: nothing of that
+    /// changes until the new one is complete.
+    ///
+    /// - `identity`: what the vectors of the new one will be made with.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] if there is no room for a second store.
+    async fn replacement(
+        &self,
+        identity: ModelIdentity,
+    ) -> Result<Box<dyn Replacement>, StoreError>;
+}
+
+/// A store that is being built to take another one's place.
+///
+/// # Contract
+///
+/// - [`store`](Self::store) starts with the identity it was asked for and
+///   without a document. Nothing of it is seen in the original before
+///   [`commit`](Self::commit), and nothing of the original in it.
+/// - A replacement that is dropped leaves no trace.
+///
+/// `tests/contract/chunk_store.rs` holds every adapter to this.
+#[async_trait]
+pub trait Replacement: Send + Sync {
+    /// The store to fill. Once the replacement is committed or dropped, it is
+    /// of no further use.
+    fn store(&self) -> Arc<dyn ChunkStore>;
+
+    /// Makes the original hold what the new store holds, all at once. What was
+    /// written to the original meanwhile is gone with the rest; a snapshot that
+    /// was taken earlier sees what it saw.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] if the original cannot be written; it is
+    /// then as it was.
+    async fn commit(self: Box<Self>) -> Result<(), StoreError>;
 }
 
 /// One change to a store.
@@ -177,12 +218,19 @@ pub struct StoredChunk {
 /// `tests/contract/chunk_store.rs` holds every adapter to this.
 #[async_trait]
 pub trait Snapshot: Send + Sync {
-    /// What is recorded of the index as a whole.
+    /// What is recorded of the index as a whole. Costs next to nothing.
     ///
     /// # Errors
     ///
     /// [`StoreError::Unavailable`], as with every method here.
     async fn summary(&self) -> Result<Summary, StoreError>;
+
+    /// What has to be counted; that may take longer than a search.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    async fn statistics(&self) -> Result<Statistics, StoreError>;
 
     /// Every document, in ascending order of path.
     ///
@@ -255,20 +303,25 @@ pub struct Summary {
     /// The frontmatter keys whose values are kept; none while no run has
     /// completed.
     pub declared_fields: Option<BTreeSet<String>>,
-    /// How many values of declared keys are stored.
-    pub field_values: u64,
     /// Documents.
     pub documents: u64,
     /// Chunks.
     pub chunks: u64,
+    /// A number that every change raises, by this process or another.
+    pub generation: u64,
+}
+
+/// What is counted of an index.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Statistics {
+    /// How many values of declared keys are stored.
+    pub field_values: u64,
     /// Chunks whose vector is still to come.
     pub chunks_without_vector: u64,
     /// How many chunks there are of each quality, in ascending order.
     pub qualities: Vec<(f32, u64)>,
     /// Documents whose stored tags cannot be read back.
     pub unreadable_tags: u64,
-    /// A number that every change raises, by this process or another.
-    pub generation: u64,
 }
 
 /// What both legs leave out.

@@ -17,8 +17,8 @@ use grooveseek::domain::filter::Filter;
 use grooveseek::domain::query::Phrase;
 use grooveseek::domain::search::SearchRequest;
 use grooveseek::ports::chunk_store::{
-    Candidate, Change, ChunkStore, ColumnWeights, Document, LexicalQuery, NewChunk, Restriction,
-    Snapshot, StoreError, StoredChunk, Summary,
+    Candidate, Change, ChunkStore, ColumnWeights, Document, LexicalQuery, NewChunk, Replacement,
+    Restriction, Snapshot, Statistics, StoreError, StoredChunk, Summary,
 };
 
 macro_rules! store_contract {
@@ -45,6 +45,11 @@ macro_rules! store_contract {
             a_batch_that_fails_changes_nothing,
             every_change_raises_the_generation,
             a_snapshot_does_not_see_later_changes,
+            a_replacement_is_not_seen_before_it_is_committed,
+            a_replacement_takes_the_place_of_all_that_was_there,
+            a_replacement_that_is_dropped_leaves_no_trace,
+            a_snapshot_does_not_see_a_later_replacement,
+            a_replaced_store_goes_on_as_before,
             several_snapshots_may_be_held_at_once,
             the_nearest_chunks_come_first,
             equally_near_chunks_are_ordered_by_id,
@@ -63,7 +68,7 @@ macro_rules! store_contract {
             a_filter_over_quality_starves_neither_leg,
             every_part_of_a_filter_reaches_both_legs,
             scores_do_not_depend_on_what_was_there_before,
-            the_summary_counts_what_is_there,
+            the_summary_and_the_statistics_count_what_is_there,
         }
     };
 }
@@ -71,6 +76,7 @@ macro_rules! store_contract {
 store_contract! { memory = super::memory() }
 store_contract! { sqlite_from_the_file = super::sqlite() }
 store_contract! { sqlite_from_memory = super::resident() }
+store_contract! { sqlite_of_another_process = super::followed() }
 
 /// A store, and the folder that its file is in.
 pub(crate) struct Subject {
@@ -191,6 +197,10 @@ impl Subject {
 
     async fn snapshot(&self) -> Box<dyn Snapshot> {
         self.store.snapshot().await.unwrap()
+    }
+
+    async fn statistics(&self) -> Statistics {
+        self.snapshot().await.statistics().await.unwrap()
     }
 
     async fn summary(&self) -> Summary {
@@ -444,7 +454,8 @@ fn removing_a_document_removes_all_of_it(subject: impl Future<Output = Subject>)
         assert_eq!(ids(&store.nearest(&[1.0, 0.0], 5, &free()).await), kept);
         assert_eq!(store.document(document.path.as_str()).await, None);
         let summary = store.summary().await;
-        assert_eq!((summary.documents, summary.chunks, summary.field_values), (1, 1, 0));
+        assert_eq!((summary.documents, summary.chunks), (1, 1));
+        assert_eq!(store.statistics().await.field_values, 0);
         let gone: Vec<ChunkId> = gone.into_iter().map(ChunkId).collect();
         assert!(store.snapshot().await.chunks(&gone).await.unwrap().is_empty());
         assert_eq!(store.snapshot().await.embeddings(&gone).await.unwrap(), [None, None]);
@@ -461,7 +472,7 @@ fn a_chunk_without_a_vector_is_found_by_its_words_only(subject: impl Future<Outp
         let ids = store.ids_of("a.md").await;
         assert_eq!(self::ids(&store.nearest(&[1.0, 0.0], 5, &free()).await), [ids[1]]);
         assert_eq!(self::ids(&store.matching(&["pending"], 5, &free()).await), [ids[0]]);
-        assert_eq!(store.summary().await.chunks_without_vector, 1);
+        assert_eq!(store.statistics().await.chunks_without_vector, 1);
     });
 }
 
@@ -476,7 +487,7 @@ fn a_vector_that_comes_later_makes_a_chunk_near(subject: impl Future<Output = Su
         store.apply(vec![embed(ids[1], &[1.0, 0.0]), embed(ids[0], &[0.0, 1.0])]).await;
         let expected = [ids[1], store.ids_of("b.md").await[0], ids[0]];
         assert_eq!(self::ids(&store.nearest(&[1.0, 0.0], 5, &free()).await), expected);
-        assert_eq!(store.summary().await.chunks_without_vector, 0);
+        assert_eq!(store.statistics().await.chunks_without_vector, 0);
 
         // The vector of a chunk may be given anew.
         store.apply(vec![embed(ids[0], &[1.0, 0.1])]).await;
@@ -670,6 +681,116 @@ fn a_snapshot_does_not_see_later_changes(subject: impl Future<Output = Subject>)
         }
         drop(early);
         assert_eq!(store.summary().await.documents, 0);
+    });
+}
+
+// Replacements.
+
+/// A store with a document of each kind, and what it answers.
+async fn inhabited(store: &Subject) -> Dump {
+    let (document, chunks) = everything();
+    let documents = vec![
+        Change::Empty(identity(2)),
+        Change::Put { document, chunks },
+        put("b.md", vec![text("pending words"), near("old words", &[1.0, 0.0])]),
+        Change::Declare(Some(BTreeSet::from(["status".to_owned()]))),
+    ];
+    store.apply(documents).await;
+    dump(&*store.snapshot().await, &[1.0, 0.5]).await
+}
+
+/// What goes into a replacement, with vectors of another dimension.
+fn newcomers() -> Vec<Change> {
+    vec![
+        put("b.md", vec![near("new words", &[1.0, 0.0, 0.0])]),
+        put("n.md", vec![near("more words", &[0.0, 1.0, 0.0]), text("日本語")]),
+        Change::UseContext(ContextMode::Static),
+    ]
+}
+
+// IDX-B03
+fn a_replacement_is_not_seen_before_it_is_committed(subject: impl Future<Output = Subject>) {
+    case(subject, async |store| {
+        let before = inhabited(&store).await;
+        let replacement = store.store.replacement(identity(3)).await.unwrap();
+        let new = replacement.store();
+        let summary = new.snapshot().await.unwrap().summary().await.unwrap();
+        assert_eq!(summary.identity, Some(identity(3)));
+        assert_eq!((summary.documents, summary.chunks), (0, 0));
+        assert_eq!((summary.context_mode, summary.declared_fields), (None, None));
+        new.apply(newcomers()).await.unwrap();
+        assert_eq!(dump(&*store.snapshot().await, &[1.0, 0.5]).await, before);
+        let new = new.snapshot().await.unwrap();
+        assert_eq!(new.summary().await.unwrap().documents, 2);
+        let found = new.matching(&query(&["old words"]), 5, &free()).await.unwrap();
+        assert!(found.is_empty());
+    });
+}
+
+// IDX-B03
+fn a_replacement_takes_the_place_of_all_that_was_there(subject: impl Future<Output = Subject>) {
+    case(subject, async |store| {
+        inhabited(&store).await;
+        let before = store.summary().await;
+        let replacement = store.store.replacement(identity(3)).await.unwrap();
+        replacement.store().apply(newcomers()).await.unwrap();
+        let expected =
+            dump(&*replacement.store().snapshot().await.unwrap(), &[1.0, 0.5, 0.0]).await;
+        // What is written to the original meanwhile goes with it.
+        store.apply(vec![put("late.md", vec![text("late words")])]).await;
+        replacement.commit().await.unwrap();
+        assert_eq!(dump(&*store.snapshot().await, &[1.0, 0.5, 0.0]).await, expected);
+        assert!(store.summary().await.generation > before.generation);
+        assert!(store.matching(&["late words"], 5, &free()).await.is_empty());
+        assert_eq!(store.nearest(&[1.0, 0.0, 0.0], 5, &free()).await.len(), 2);
+    });
+}
+
+// IDX-B03
+fn a_replacement_that_is_dropped_leaves_no_trace(subject: impl Future<Output = Subject>) {
+    case(subject, async |store| {
+        let before = inhabited(&store).await;
+        let generation = store.summary().await.generation;
+        let replacement = store.store.replacement(identity(3)).await.unwrap();
+        replacement.store().apply(newcomers()).await.unwrap();
+        drop(replacement);
+        assert_eq!(dump(&*store.snapshot().await, &[1.0, 0.5]).await, before);
+        assert_eq!(store.summary().await.generation, generation);
+    });
+}
+
+// IDX-B03
+fn a_snapshot_does_not_see_a_later_replacement(subject: impl Future<Output = Subject>) {
+    case(subject, async |store| {
+        let before = inhabited(&store).await;
+        let snapshot = store.snapshot().await;
+        let replacement = store.store.replacement(identity(3)).await.unwrap();
+        replacement.store().apply(newcomers()).await.unwrap();
+        replacement.commit().await.unwrap();
+        assert_eq!(dump(&*snapshot, &[1.0, 0.5]).await, before);
+    });
+}
+
+// IDX-B03
+fn a_replaced_store_goes_on_as_before(subject: impl Future<Output = Subject>) {
+    case(subject, async |store| {
+        inhabited(&store).await;
+        let first = store.ids_of("b.md").await;
+        for round in 0..2 {
+            let replacement = store.store.replacement(identity(2)).await.unwrap();
+            let chunks = vec![near("round words", &[1.0, 0.1])];
+            replacement.store().apply(vec![put("b.md", chunks)]).await.unwrap();
+            replacement.commit().await.unwrap();
+            let name = format!("after-{round}.md");
+            store.apply(vec![put(&name, vec![near("late words", &[1.0, 0.0])])]).await;
+            let (new, late) = (store.ids_of("b.md").await, store.ids_of(&name).await);
+            assert!(new.iter().chain(&late).all(|id| !first.contains(id)));
+            assert_eq!(ids(&store.nearest(&[1.0, 0.0], 5, &free()).await), [late[0], new[0]]);
+            assert_eq!(ids(&store.matching(&["late words"], 5, &free()).await), late);
+            assert_eq!(ids(&store.matching(&["round words"], 5, &free()).await), new);
+            store.apply(vec![Change::Remove(path(&name))]).await;
+            assert_eq!(ids(&store.matching(&["words"], 5, &free()).await), new);
+        }
     });
 }
 
@@ -1038,7 +1159,7 @@ async fn scores(store: &Subject, texts: &[&str]) -> Vec<f32> {
     found.iter().map(|candidate| candidate.score).collect()
 }
 
-fn the_summary_counts_what_is_there(subject: impl Future<Output = Subject>) {
+fn the_summary_and_the_statistics_count_what_is_there(subject: impl Future<Output = Subject>) {
     case(subject, async |store| {
         let (document, chunks) = everything();
         store
@@ -1053,15 +1174,18 @@ fn the_summary_counts_what_is_there(subject: impl Future<Output = Subject>) {
             identity: Some(identity(2)),
             context_mode: None,
             declared_fields: None,
-            field_values: 4,
             documents: 3,
             chunks: 4,
-            chunks_without_vector: 2,
-            qualities: vec![(0.1, 1), (1.0, 3)],
-            unreadable_tags: 0,
             generation: store.summary().await.generation,
         };
         assert_eq!(store.summary().await, expected);
+        let expected = Statistics {
+            field_values: 4,
+            chunks_without_vector: 2,
+            qualities: vec![(0.1, 1), (1.0, 3)],
+            unreadable_tags: 0,
+        };
+        assert_eq!(store.statistics().await, expected);
     });
 }
 
@@ -1071,6 +1195,7 @@ fn the_summary_counts_what_is_there(subject: impl Future<Output = Subject>) {
 #[derive(Debug, PartialEq)]
 struct Dump {
     summary: Summary,
+    statistics: Statistics,
     documents: Vec<Arc<Document>>,
     chunks: Vec<StoredChunk>,
     embeddings: Vec<Option<Embedding>>,
@@ -1111,6 +1236,7 @@ async fn dump_with(
     Dump {
         // Where a store begins to count is its own affair.
         summary: Summary { generation: 0, ..snapshot.summary().await.unwrap() },
+        statistics: snapshot.statistics().await.unwrap(),
         embeddings: snapshot.embeddings(&ids).await.unwrap(),
         nearest: snapshot.nearest(&towards(direction), depth, restriction).await.unwrap(),
         matching: Close(matching),
@@ -1210,6 +1336,13 @@ impl ChunkStore for Followed {
 
     async fn apply(&self, changes: Vec<Change>) -> Result<(), StoreError> {
         self.first.apply(changes).await
+    }
+
+    async fn replacement(
+        &self,
+        identity: ModelIdentity,
+    ) -> Result<Box<dyn Replacement>, StoreError> {
+        self.first.replacement(identity).await
     }
 }
 

@@ -283,4 +283,48 @@ mod with_model {
         assert_eq!(answer["results"][0]["path"], "119.md");
         assert_eq!(answer["results"][0]["matched_by"], serde_json::json!(["vector", "fulltext"]));
     }
+
+    // IDX-B03 IDX-08
+    #[test]
+    #[ignore = "needs the model all-MiniLM-L6-v2; `make test` gets it"]
+    fn a_forced_run_that_is_killed_leaves_the_old_index_in_service() {
+        let base = Base::new(&[]);
+        let paragraph = "The tide turns twice a day, and every harbour has its own hour for it. ";
+        for number in 0..60 {
+            let text = format!("## Harbour {number}\n\nPier {number}. {}", paragraph.repeat(12));
+            base.write(&format!("{number:02}.md"), text);
+        }
+        base.indexed(&["--quiet"]);
+        base.write("60.md", "## Harbour 60\n\nA new pier, which no complete run has seen yet.");
+        let mut killed = 0;
+        for pause in [300, 600, 900, 1200] {
+            let mut run = base
+                .groove("index", &["--model", MODEL, "--quiet", "--force"])
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+            thread::sleep(Duration::from_millis(pause));
+            let during = base.search("\"Harbour 59\"", &[]);
+            if run.try_wait().unwrap().is_some() {
+                break;
+            }
+            killed += 1;
+            assert_eq!(during["results"][0]["path"], "59.md");
+            run.kill().unwrap();
+            run.wait().unwrap();
+            let status = stdout(&base.groove("status", &[]).output().unwrap());
+            assert!(status.contains("Documents: 60\n"), "{status}");
+        }
+        assert!(killed > 0, "no run was still going when it was to be killed");
+        let last = base.indexed(&["--quiet", "--force"]);
+        assert!(last.contains("61 docs (61 updated"), "{last}");
+        let left: Vec<String> = fs::read_dir(base.index().parent().unwrap())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| name.contains("rebuild"))
+            .collect();
+        assert!(left.is_empty(), "{left:?}");
+        let again = base.indexed(&["--quiet"]);
+        assert!(again.contains("61 docs (0 updated"), "{again}");
+    }
 }

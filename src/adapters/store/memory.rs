@@ -15,14 +15,35 @@ use crate::domain::embedding::{Embedding, ModelIdentity};
 use crate::domain::filter::Filter;
 use crate::domain::query::Phrase;
 use crate::ports::chunk_store::{
-    Candidate, Change, ChunkStore, Document, LexicalQuery, NewChunk, Restriction, Snapshot,
-    StoreError, StoredChunk, Summary,
+    Candidate, Change, ChunkStore, Document, LexicalQuery, NewChunk, Replacement, Restriction,
+    Snapshot, Statistics, StoreError, StoredChunk, Summary,
 };
 
 /// A store in memory. It is empty when it is made and gone when it is dropped.
 #[derive(Default)]
 pub struct MemoryStore {
-    state: RwLock<Arc<State>>,
+    current: Arc<Current>,
+}
+
+/// The newest state, for whoever may change it.
+#[derive(Default)]
+struct Current(RwLock<Arc<State>>);
+
+impl Current {
+    fn get(&self) -> Arc<State> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Lets one after the other make a new state out of the last one.
+    fn change(
+        &self,
+        make: impl FnOnce(&State) -> Result<State, StoreError>,
+    ) -> Result<(), StoreError> {
+        let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let generation = current.generation + 1;
+        *current = Arc::new(State { generation, ..make(&current)? });
+        Ok(())
+    }
 }
 
 impl MemoryStore {
@@ -41,22 +62,54 @@ impl fmt::Debug for MemoryStore {
 #[async_trait]
 impl ChunkStore for MemoryStore {
     async fn snapshot(&self) -> Result<Box<dyn Snapshot>, StoreError> {
-        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-        Ok(Box::new(MemorySnapshot(Arc::clone(&state))))
+        Ok(Box::new(MemorySnapshot(self.current.get())))
     }
 
     async fn apply(&self, changes: Vec<Change>) -> Result<(), StoreError> {
         if changes.is_empty() {
             return Ok(());
         }
-        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        let mut next = State::clone(&state);
-        for change in changes {
-            next.make(change)?;
-        }
-        next.generation += 1;
-        *state = Arc::new(next);
-        Ok(())
+        self.current.change(|state| {
+            let mut next = state.clone();
+            for change in changes {
+                next.make(change)?;
+            }
+            Ok(next)
+        })
+    }
+
+    async fn replacement(
+        &self,
+        identity: ModelIdentity,
+    ) -> Result<Box<dyn Replacement>, StoreError> {
+        let mut state = State { last_chunk: self.current.get().last_chunk, ..State::default() };
+        state.make(Change::Empty(identity))?;
+        let store = Self { current: Arc::new(Current(RwLock::new(Arc::new(state)))) };
+        Ok(Box::new(MemoryReplacement {
+            original: Arc::clone(&self.current),
+            store: Arc::new(store),
+        }))
+    }
+}
+
+/// A store in memory that is to take another one's place.
+struct MemoryReplacement {
+    original: Arc<Current>,
+    store: Arc<MemoryStore>,
+}
+
+#[async_trait]
+impl Replacement for MemoryReplacement {
+    fn store(&self) -> Arc<dyn ChunkStore> {
+        Arc::clone(&self.store) as Arc<dyn ChunkStore>
+    }
+
+    async fn commit(self: Box<Self>) -> Result<(), StoreError> {
+        let built = self.store.current.get();
+        self.original.change(|state| {
+            let last_chunk = built.last_chunk.max(state.last_chunk);
+            Ok(State { last_chunk, ..State::clone(&built) })
+        })
     }
 }
 
@@ -192,6 +245,10 @@ fn without_empty_fields(mut document: Document) -> Document {
 /// The state at one moment.
 struct MemorySnapshot(Arc<State>);
 
+fn count(number: usize) -> u64 {
+    u64::try_from(number).unwrap_or(u64::MAX)
+}
+
 /// Counts equal qualities, in ascending order.
 fn qualities(of: impl Iterator<Item = f32>) -> Vec<(f32, u64)> {
     let mut counts: Vec<(f32, u64)> = Vec::new();
@@ -208,20 +265,25 @@ fn qualities(of: impl Iterator<Item = f32>) -> Vec<(f32, u64)> {
 impl Snapshot for MemorySnapshot {
     async fn summary(&self) -> Result<Summary, StoreError> {
         let state = &self.0;
-        let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
-        let values = |entry: &Entry| entry.document.fields.values().map(Vec::len).sum::<usize>();
-        let pending = |row: &Row| row.new.embedding.is_none();
         Ok(Summary {
             identity: state.identity.clone(),
             context_mode: state.context_mode,
             declared_fields: state.declared_fields.clone(),
-            field_values: count(state.documents.values().map(values).sum()),
             documents: count(state.documents.len()),
             chunks: count(state.rows().count()),
+            generation: state.generation,
+        })
+    }
+
+    async fn statistics(&self) -> Result<Statistics, StoreError> {
+        let state = &self.0;
+        let values = |entry: &Entry| entry.document.fields.values().map(Vec::len).sum::<usize>();
+        let pending = |row: &Row| row.new.embedding.is_none();
+        Ok(Statistics {
+            field_values: count(state.documents.values().map(values).sum()),
             chunks_without_vector: count(state.rows().filter(|(_, row)| pending(row)).count()),
             qualities: qualities(state.rows().map(|(_, row)| row.new.quality)),
             unreadable_tags: 0,
-            generation: state.generation,
         })
     }
 
@@ -278,7 +340,7 @@ impl Snapshot for MemorySnapshot {
     ) -> Result<Vec<Candidate>, StoreError> {
         let phrases = fold_all(&query.phrases);
         let excluded = fold_all(&restriction.excluded);
-        let statistics = Statistics::of(&self.0, &phrases);
+        let statistics = Frequencies::of(&self.0, &phrases);
         let weights = [query.weights.heading, query.weights.context, query.weights.content];
         let mut best = Best::new(depth.min(MATCHING_LIMIT));
         for (entry, row) in self.0.rows() {
@@ -331,12 +393,12 @@ fn occurs(row: &Row, phrases: &[String]) -> bool {
 /// Beyond", 2009, as SQLite's full-text index computes it: a phrase counts as a
 /// term, an inverse document frequency that would not be positive is one
 /// millionth, and an occurrence weighs what its column weighs.
-struct Statistics {
+struct Frequencies {
     mean_tokens: f64,
     inverse_frequencies: Vec<f64>,
 }
 
-impl Statistics {
+impl Frequencies {
     fn of(state: &State, phrases: &[String]) -> Self {
         let rows = state.rows().count();
         let tokens: usize = state.rows().map(|(_, row)| row_tokens(row)).sum();

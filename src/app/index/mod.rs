@@ -72,13 +72,15 @@ impl Indexer {
     /// - `observer`: told of everything that a person may want to see.
     ///
     /// A file that cannot be read or parsed is skipped and keeps what the index
-    /// has of it; the model is loaded only if there is something to embed.
+    /// has of it; the model is loaded only if there is something to embed. A
+    /// forced run builds beside the index and takes its place at the end.
     ///
     /// # Errors
     ///
     /// [`AppError`] if the run has to stop: a schema that does not load, a
     /// source or store that cannot be reached, a model that cannot be run or
-    /// is not the index's. What was written before that stays.
+    /// is not the index's. What was written before that stays; after a forced
+    /// run, that is nothing.
     pub async fn run(&self, force: bool, observer: &Arc<dyn Observer>) -> Result<Report, AppError> {
         let started = Instant::now();
         observer.event(IndexEvent::Started { force });
@@ -89,18 +91,19 @@ impl Indexer {
         }
         let listing = self.list(observer).await?;
         if force {
-            // Before anything is removed, the model must be there.
+            // Before anything is built, the model must be there.
             self.model.get().await.map_err(AppError::EmbedDocuments)?;
         }
-        let redeclared = summary.declared_fields.as_ref() != Some(&declared);
-        let mode = self.settle(force, redeclared, &summary, observer).await?;
-
-        let mut report = Report { not_nameable: listing.not_nameable(), ..Report::default() };
-        let plan = self.plan(listing, force, redeclared, observer, &mut report).await?;
-        self.carry_out(plan, mode, Arc::new(declared.clone()), observer, &mut report).await?;
-        if redeclared || force {
-            self.store.apply(vec![Change::Declare(Some(declared))]).await?;
-        }
+        // An index without documents has nothing to protect.
+        let mut report = if force && summary.documents > 0 {
+            let replacement = self.store.replacement(self.model.identity().clone()).await?;
+            let beside = Self { store: replacement.store(), ..self.clone() };
+            let report = beside.bring_up_to_date(force, declared, listing, observer).await?;
+            replacement.commit().await?;
+            report
+        } else {
+            self.bring_up_to_date(force, declared, listing, observer).await?
+        };
 
         let summary = self.store.snapshot().await?.summary().await?;
         report.documents = summary.documents;
@@ -114,6 +117,26 @@ impl Indexer {
             ));
         }
         observer.event(IndexEvent::Finished(&report));
+        Ok(report)
+    }
+
+    /// Makes this indexer's store hold what the source was found to hold.
+    async fn bring_up_to_date(
+        &self,
+        force: bool,
+        declared: BTreeSet<String>,
+        listing: Listing,
+        observer: &Arc<dyn Observer>,
+    ) -> Result<Report, AppError> {
+        let summary = self.store.snapshot().await?.summary().await?;
+        let redeclared = summary.declared_fields.as_ref() != Some(&declared);
+        let mode = self.settle(force, redeclared, &summary, observer).await?;
+        let mut report = Report { not_nameable: listing.not_nameable(), ..Report::default() };
+        let plan = self.plan(listing, force, redeclared, observer, &mut report).await?;
+        self.carry_out(plan, mode, Arc::new(declared.clone()), observer, &mut report).await?;
+        if redeclared || force {
+            self.store.apply(vec![Change::Declare(Some(declared))]).await?;
+        }
         Ok(report)
     }
 
@@ -168,7 +191,7 @@ impl Indexer {
     }
 
     /// Decides on the context mode, and records it and the identity where they
-    /// are not yet. A forced run empties the store here.
+    /// are not yet. A forced run starts from an empty store here.
     async fn settle(
         &self,
         force: bool,

@@ -1,4 +1,5 @@
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 
 use crate::app::error::AppError;
 use crate::app::testing::Bench;
@@ -241,6 +242,40 @@ async fn a_forced_run_embeds_every_file_again() {
     bench.embedded();
     let report = bench.run_forced().await;
     assert_eq!((report.updated, bench.embedded()), (1, 2));
+}
+
+// IDX-B03
+#[tokio::test]
+async fn a_forced_run_that_breaks_off_leaves_the_index_as_it_was() {
+    let bench = Bench::new(&[("a.md", LONG)]);
+    bench.run().await;
+    let before = (bench.summary().await, bench.chunks_of("a.md").await);
+    bench.source.put("b.md", "More text about the sea, long enough to be found.");
+    bench.counting.fail_next();
+    bench.indexer.run(true, &bench.observer()).await.unwrap_err();
+    assert_eq!((bench.summary().await, bench.chunks_of("a.md").await), before);
+    let report = bench.run_forced().await;
+    assert_eq!((report.updated, report.documents), (2, 2));
+}
+
+// IDX-B03
+#[tokio::test]
+async fn a_forced_run_serves_the_old_index_until_it_is_done() {
+    let bench = Bench::new(&[("a.md", LONG), ("b.md", "Some text about tides.")]);
+    bench.run().await;
+    let other = ModelIdentity { model: "other".into(), dimension: 64 };
+    bench.indexer.store.apply(vec![Change::Identify(other)]).await.unwrap();
+    let before = bench.summary().await;
+    let seen = Arc::new(Mutex::new(None));
+    let (store, noted) = (Arc::clone(&bench.indexer.store), Arc::clone(&seen));
+    bench.log.when("indexed b.md (1)", move || {
+        let summary = async { store.snapshot().await.unwrap().summary().await.unwrap() };
+        *noted.lock().unwrap() = Some(futures::executor::block_on(summary));
+    });
+    bench.run_forced().await;
+    assert_eq!(seen.lock().unwrap().take(), Some(before));
+    assert_eq!(bench.summary().await.identity.unwrap().model, "hashing");
+    assert_eq!(bench.paths().await, ["a.md", "b.md"]);
 }
 
 #[tokio::test]

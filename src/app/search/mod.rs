@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use crate::app::config::SearchSettings;
 use crate::app::error::AppError;
+use crate::app::index::check_identity;
 use crate::app::model::Model;
 use crate::app::search::request::Checked;
 use crate::domain::chunk::ChunkId;
@@ -25,7 +26,7 @@ use crate::domain::embedding::Embedding;
 use crate::domain::fusion::reciprocal_rank_fusion;
 use crate::domain::search::{SearchAnswer, SearchRequest};
 use crate::ports::chunk_store::{
-    Candidate, ChunkStore, LexicalQuery, Restriction, Snapshot, StoredChunk,
+    Candidate, ChunkStore, LexicalQuery, Restriction, Snapshot, StoredChunk, Summary,
 };
 use crate::ports::reranker::{RerankError, Reranker};
 
@@ -93,7 +94,8 @@ impl Searcher {
     ) -> Result<SearchAnswer, AppError> {
         let checked = Checked::new(request, &self.settings)?;
         let snapshot = self.store.snapshot().await?;
-        if checked.filters_fields() && snapshot.summary().await?.declared_fields.is_none() {
+        let summary = snapshot.summary().await?;
+        if checked.filters_fields() && summary.declared_fields.is_none() {
             return Err(AppError::Invalid(
                 "this index has not recorded which frontmatter fields it holds, so filters on \
                  fields would miss documents; let `groove index` finish, then search again"
@@ -103,7 +105,11 @@ impl Searcher {
         if checked.limit == 0 {
             return Ok(checked.answer(Vec::new(), Vec::new(), false));
         }
-        let (vector, degraded) = self.embed(&checked, patience).await?;
+        let other = self.other_model(&checked, &summary)?;
+        let (vector, degraded) = match other {
+            Some(_) => (None, vec![VECTOR]),
+            None => self.embed(&checked, patience).await?,
+        };
         let reranker = self.reranker_for(&checked);
         let fused =
             self.retrieve(&*snapshot, &checked, vector.as_ref(), reranker.is_some()).await?;
@@ -128,7 +134,8 @@ impl Searcher {
         let low_confidence = low_confidence(&scores, checked.confidence_ratio);
         let hits = shape::hits(&*snapshot, &checked, picked, self.settings.parent).await;
         let mut answer = checked.answer(hits, degraded, low_confidence);
-        if answer.hits.is_empty() && snapshot.summary().await?.documents == 0 {
+        answer.warnings.extend(other);
+        if answer.hits.is_empty() && summary.documents == 0 {
             // Nothing found must not be taken for nothing known.
             answer.warnings.push(
                 "the index holds no documents yet; run `groove index`, or call rebuild_index"
@@ -136,6 +143,29 @@ impl Searcher {
             );
         }
         Ok(answer)
+    }
+
+    /// Compares the index with the model: another process may have built it anew
+    /// while this one serves.
+    ///
+    /// - Returns what an answer from the text alone has to say; nothing if the
+    ///   model is the index's.
+    fn other_model(
+        &self,
+        checked: &Checked,
+        summary: &Summary,
+    ) -> Result<Option<String>, AppError> {
+        match (check_identity(summary, &self.model), &summary.identity) {
+            (Err(_), Some(recorded)) if !checked.query.include().is_empty() => Ok(Some(format!(
+                "the index was built anew with {} (dimension {}), and this process uses {}: only \
+                 words are compared until it is started again with that model",
+                recorded.model,
+                recorded.dimension,
+                self.model.identity().model
+            ))),
+            (Err(error), _) => Err(error),
+            (Ok(()), _) => Ok(None),
+        }
     }
 
     /// Embeds the query, unless the model is not there yet and the text can

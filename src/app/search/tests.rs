@@ -4,6 +4,7 @@ use crate::adapters::reranker::overlap::OverlapReranker;
 use crate::app::error::AppError;
 use crate::app::search::Patience;
 use crate::app::testing::Bench;
+use crate::domain::embedding::ModelIdentity;
 use crate::domain::search::{Expansion, SearchAnswer, SearchRequest};
 use crate::ports::chunk_store::Change;
 
@@ -66,6 +67,23 @@ async fn what_both_legs_find_comes_first_and_carries_its_document() {
     let spans = hit.match_spans.as_ref().unwrap();
     let texts: Vec<&str> = spans.iter().map(|span| &hit.content[span.start..span.end]).collect();
     assert_eq!(texts, ["temporary", "access", "code"]);
+}
+
+// IDX-113
+#[tokio::test]
+async fn an_index_that_was_built_anew_with_another_model_is_searched_by_its_words() {
+    let bench = bench().await;
+    let other = ModelIdentity { model: "other".into(), dimension: 64 };
+    bench.indexer.store.apply(vec![Change::Identify(other)]).await.unwrap();
+    let found = answer(&bench, query("temporary access code")).await;
+    assert_eq!(found.hits[0].path, "it/accounts/password.md");
+    assert_eq!(found.hits[0].matched_by, ["fulltext"]);
+    assert_eq!(found.degraded, ["vector"]);
+    assert!(found.warnings[0].contains("built anew with other"), "{:?}", found.warnings);
+    // A query without a word to look for cannot be answered.
+    let searcher = bench.searcher();
+    let refused = searcher.search(&query("it"), Patience::Wait).await.unwrap_err();
+    assert!(matches!(refused, AppError::OtherModel { .. }), "{refused}");
 }
 
 // SRCH-11

@@ -213,12 +213,13 @@ fn refuse_what_stdio_has_not(arguments: &ServeArgs, config: &Config) -> anyhow::
 
 async fn status(arguments: StatusArgs, loaded: LoadedConfig) -> anyhow::Result<ExitCode> {
     let kb_path = loaded.kb_path(arguments.kb.kb_path.as_deref())?;
-    let (place, summary) = wiring::summary_of(&kb_path, &surroundings::working_dir()?).await?;
-    let Some(summary) = summary else {
+    let (place, status) = wiring::status_of(&kb_path, &surroundings::working_dir()?).await?;
+    let Some((summary, statistics)) = status else {
         print::notice(&no_index(&place));
         return Ok(ExitCode::SUCCESS);
     };
-    print::result(&print::summary_as_text(&summary, loaded.config.search.min_quality))
+    let min_quality = loaded.config.search.min_quality;
+    print::result(&print::status_as_text(&summary, &statistics, min_quality))
         .context("cannot write the result")?;
     Ok(ExitCode::SUCCESS)
 }

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 
 use grooveseek::app::index::{IndexEvent, Observer, Report};
-use grooveseek::app::wiring::Summary;
+use grooveseek::app::wiring::{Statistics, Summary};
 use grooveseek::domain::search::{Hit, SearchAnswer};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -79,11 +79,15 @@ fn hit_as_text(hit: &Hit) -> String {
 }
 
 /// What an index holds, one fact a line.
-pub(crate) fn summary_as_text(summary: &Summary, min_quality: f32) -> String {
+pub(crate) fn status_as_text(
+    summary: &Summary,
+    statistics: &Statistics,
+    min_quality: f32,
+) -> String {
     let mut lines = vec![
         format!("Documents: {}", summary.documents),
         format!("Chunks: {}", summary.chunks),
-        format!("Tags that could not be read: {}", summary.unreadable_tags),
+        format!("Tags that could not be read: {}", statistics.unreadable_tags),
         format!("Context mode: {}", summary.context_mode.unwrap_or_default().as_str()),
     ];
     let fields = match &summary.declared_fields {
@@ -91,17 +95,17 @@ pub(crate) fn summary_as_text(summary: &Summary, min_quality: f32) -> String {
         Some(fields) if fields.is_empty() => "none".to_owned(),
         Some(fields) => fields.iter().cloned().collect::<Vec<_>>().join(", "),
     };
-    lines.push(format!("Declared fields: {fields} ({} values)", summary.field_values));
+    lines.push(format!("Declared fields: {fields} ({} values)", statistics.field_values));
     if let Some(identity) = &summary.identity {
         lines.push(format!("Model: {} (dimension {})", identity.model, identity.dimension));
     }
-    if summary.chunks_without_vector > 0 {
-        lines.push(format!("Chunks without a vector: {}", summary.chunks_without_vector));
+    if statistics.chunks_without_vector > 0 {
+        lines.push(format!("Chunks without a vector: {}", statistics.chunks_without_vector));
     }
     if min_quality > 0.0 {
         let count = |passes: bool| -> u64 {
             let side = |(quality, _): &&(f32, u64)| (*quality >= min_quality) == passes;
-            summary.qualities.iter().filter(side).map(|(_, chunks)| chunks).sum()
+            statistics.qualities.iter().filter(side).map(|(_, chunks)| chunks).sum()
         };
         lines.push(format!(
             "Quality: {} chunks pass the threshold of {min_quality}, {} do not",

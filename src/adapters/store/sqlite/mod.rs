@@ -7,6 +7,8 @@ mod schema;
 mod statistics;
 mod write;
 
+mod replacement;
+
 mod matching;
 mod nearest;
 mod rows;
@@ -26,10 +28,13 @@ use sqlx::sqlite::{SqliteConnection, SqlitePool};
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 
+use crate::adapters::store::sqlite::replacement::SqliteReplacement;
 use crate::adapters::store::sqlite::resident::Keeper;
 use crate::adapters::store::sqlite::snapshot::{SqliteSnapshot, Summaries};
+use crate::adapters::store::sqlite::write::Checkpoint;
+use crate::domain::embedding::ModelIdentity;
 use crate::ports::Cause;
-use crate::ports::chunk_store::{Change, ChunkStore, Snapshot, StoreError};
+use crate::ports::chunk_store::{Change, ChunkStore, Replacement, Snapshot, StoreError};
 
 /// How often closing tries to empty the log, and how long it waits in between.
 const CHECKPOINT_ATTEMPTS: u32 = 20;
@@ -47,7 +52,7 @@ const CHECKPOINT_PAUSE: Duration = Duration::from_millis(10);
 /// commit of another process it is loaded anew beside the searches.
 pub struct SqliteStore {
     shared: Arc<Shared>,
-    writer: Mutex<SqliteConnection>,
+    writer: Arc<Mutex<SqliteConnection>>,
 }
 
 /// What a store and its snapshots have in common.
@@ -111,12 +116,9 @@ impl SqliteStore {
         // A reader of this process may still be on its way out. What another one
         // keeps in the log is moved by whoever opens the file next.
         for _ in 0..CHECKPOINT_ATTEMPTS {
-            let busy = sqlx::query_scalar::<_, i64>("PRAGMA wal_checkpoint(TRUNCATE)")
-                .fetch_one(&mut *writer)
-                .await;
-            match busy {
-                Ok(0) => return,
-                Ok(_) => tokio::time::sleep(CHECKPOINT_PAUSE).await,
+            match write::checkpoint(&mut writer, Checkpoint::Emptying).await {
+                Ok(false) => return,
+                Ok(true) => tokio::time::sleep(CHECKPOINT_PAUSE).await,
                 Err(error) => {
                     tracing::debug!(%error, "the log stays beside the index");
                     return;
@@ -163,6 +165,13 @@ impl ChunkStore for SqliteStore {
             open::forget_damaged(&self.shared.path);
         }
         Ok(())
+    }
+
+    async fn replacement(
+        &self,
+        identity: ModelIdentity,
+    ) -> Result<Box<dyn Replacement>, StoreError> {
+        Ok(Box::new(SqliteReplacement::begin(self, identity).await?))
     }
 }
 

@@ -15,6 +15,7 @@ use sqlx::{ConnectOptions as _, Connection as _};
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 
+use crate::adapters::store::sqlite::replacement;
 use crate::adapters::store::sqlite::resident::Keeper;
 use crate::adapters::store::sqlite::schema::{self, Tables};
 use crate::adapters::store::sqlite::snapshot::Summaries;
@@ -51,6 +52,7 @@ pub(super) async fn existing(path: &Path) -> Result<Option<SqliteStore>, StoreEr
 pub(super) async fn created(path: &Path) -> Result<SqliteStore, StoreError> {
     let path = absolute(path)?;
     create(&path)?;
+    replacement::remove_leftovers(&path);
     attach(&path, Opening::AsItIs).await
 }
 
@@ -95,6 +97,24 @@ pub(super) fn forget_damaged(path: &Path) {
     }
 }
 
+/// Opens a file of this program's own making whose loss would not matter, and
+/// so is not waited for to reach the disk.
+pub(super) async fn scratch(path: &Path) -> Result<SqliteStore, StoreError> {
+    let store = attach(path, Opening::ToFill).await?;
+    let mut writer = store.writer.lock().await;
+    sqlx::raw_sql("PRAGMA synchronous = OFF")
+        .execute(&mut *writer)
+        .await
+        .map_err(|error| cannot_open(path, error))?;
+    drop(writer);
+    Ok(store)
+}
+
+/// Connects to a file whatever it holds.
+pub(super) async fn connect(path: &Path) -> Result<SqliteConnection, StoreError> {
+    options(path).connect().await.map_err(|error| cannot_open(path, error))
+}
+
 /// What a file is opened for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Opening {
@@ -102,6 +122,8 @@ enum Opening {
     AsItIs,
     /// To be emptied and filled anew, for which all of it must be sound.
     ToRebuild,
+    /// The same, where it is known to be sound.
+    ToFill,
 }
 
 async fn attach(path: &Path, opening: Opening) -> Result<SqliteStore, StoreError> {
@@ -120,8 +142,8 @@ async fn attach(path: &Path, opening: Opening) -> Result<SqliteStore, StoreError
             return Err(StoreError::Foreign { path: path_text, reason });
         }
         Tables::Ours(dimensions) if opening == Opening::AsItIs => dimensions.check()?,
-        Tables::Ours(_) => verify(path).await?,
-        Tables::Empty => {}
+        Tables::Ours(_) if opening == Opening::ToRebuild => verify(path).await?,
+        Tables::Ours(_) | Tables::Empty => {}
     }
     let mut writer = connect_writer(path).await.map_err(|error| cannot_open(path, error))?;
     schema::settle(&mut writer).await.map_err(|error| cannot_open(path, error))?;
@@ -138,7 +160,7 @@ async fn attach(path: &Path, opening: Opening) -> Result<SqliteStore, StoreError
             summaries: Summaries::default(),
             runtime,
         }),
-        writer: Mutex::new(writer),
+        writer: Arc::new(Mutex::new(writer)),
     })
 }
 

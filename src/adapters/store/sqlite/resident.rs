@@ -219,7 +219,8 @@ impl Admission {
     }
 }
 
-/// All chunks of one generation.
+/// All chunks of one generation. Cloning it copies pointers and documents' places.
+#[derive(Clone)]
 pub(super) struct Resident {
     generation: u64,
     dimension: Option<usize>,
@@ -443,6 +444,22 @@ impl Keeper {
         }
         kept.loading = true;
         true
+    }
+
+    /// Whether a copy is held.
+    pub(super) fn has_copy(&self) -> bool {
+        self.lock().current.is_some()
+    }
+
+    /// Takes over the copy of a store whose contents become this one's, under
+    /// the generation that they have here.
+    pub(super) fn adopt(&self, other: &Self, generation: u64) {
+        let Some(resident) = other.lock().current.take() else { return };
+        let resident = Resident { generation, ..Resident::clone(&resident) };
+        let mut kept = self.lock();
+        if kept.current.as_ref().is_none_or(|held| held.generation < generation) {
+            kept.current = Some(Arc::new(resident));
+        }
     }
 
     /// Begins the load that was allowed.

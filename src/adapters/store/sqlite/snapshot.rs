@@ -19,7 +19,8 @@ use crate::domain::chunk::{ChunkId, ContextMode};
 use crate::domain::document::DocumentPath;
 use crate::domain::embedding::{Embedding, ModelIdentity};
 use crate::ports::chunk_store::{
-    Candidate, Document, LexicalQuery, Restriction, Snapshot, StoreError, StoredChunk, Summary,
+    Candidate, Document, LexicalQuery, Restriction, Snapshot, Statistics, StoreError, StoredChunk,
+    Summary,
 };
 
 /// Remembers the newest summary: counting everything takes longer than a search,
@@ -139,6 +140,11 @@ impl Snapshot for SqliteSnapshot {
         Ok(summary)
     }
 
+    async fn statistics(&self) -> Result<Statistics, StoreError> {
+        let mut reading = self.connection().await;
+        statistics(reading.get()?).await.map_err(cannot_read)
+    }
+
     async fn documents(&self) -> Result<Vec<Arc<Document>>, StoreError> {
         if let Some(resident) = self.resident() {
             return Ok(resident.documents());
@@ -253,9 +259,26 @@ async fn summary(
     generation: u64,
 ) -> Result<Summary, sqlx::Error> {
     let entries = meta::all(connection).await?;
-    let (documents, chunks, field_values): (i64, i64, i64) = sqlx::query_as(
-        "SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM chunks),
-            (SELECT count(*) FROM document_fields)",
+    let (documents, chunks): (i64, i64) =
+        sqlx::query_as("SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM chunks)")
+            .fetch_one(&mut *connection)
+            .await?;
+    Ok(Summary {
+        identity: identity(&entries),
+        context_mode: entries.get(meta::CONTEXT_MODE).and_then(|word| ContextMode::from_text(word)),
+        declared_fields: entries
+            .get(meta::DECLARED_FIELDS)
+            .and_then(|fields| rows::words(fields))
+            .map(|fields| fields.into_iter().collect()),
+        documents: count(documents),
+        chunks: count(chunks),
+        generation,
+    })
+}
+
+async fn statistics(connection: &mut SqliteConnection) -> Result<Statistics, sqlx::Error> {
+    let (chunks, field_values): (i64, i64) = sqlx::query_as(
+        "SELECT (SELECT count(*) FROM chunks), (SELECT count(*) FROM document_fields)",
     )
     .fetch_one(&mut *connection)
     .await?;
@@ -274,23 +297,16 @@ async fn summary(
             .fetch_all(&mut *connection)
             .await?;
     let unreadable = tags.iter().flatten().filter(|tags| rows::words(tags).is_none()).count();
-    let number = |number: i64| u64::try_from(number).unwrap_or(0);
-    let qualities = qualities(connection).await?;
-    Ok(Summary {
-        identity: identity(&entries),
-        context_mode: entries.get(meta::CONTEXT_MODE).and_then(|word| ContextMode::from_text(word)),
-        declared_fields: entries
-            .get(meta::DECLARED_FIELDS)
-            .and_then(|fields| rows::words(fields))
-            .map(|fields| fields.into_iter().collect()),
-        field_values: number(field_values),
-        documents: number(documents),
-        chunks: number(chunks),
-        chunks_without_vector: number(pending),
-        qualities,
+    Ok(Statistics {
+        field_values: count(field_values),
+        chunks_without_vector: count(pending),
+        qualities: qualities(connection).await?,
         unreadable_tags: u64::try_from(unreadable).unwrap_or(u64::MAX),
-        generation,
     })
+}
+
+fn count(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
 }
 
 /// How many chunks there are of each quality, in ascending order.
@@ -301,7 +317,7 @@ async fn qualities(connection: &mut SqliteConnection) -> Result<Vec<(f32, u64)>,
             .await?;
     let mut counts: Vec<(f32, u64)> = stored
         .into_iter()
-        .map(|(quality, chunks)| (rows::quality(quality), u64::try_from(chunks).unwrap_or(0)))
+        .map(|(quality, chunks)| (rows::quality(quality), count(chunks)))
         .collect();
     counts.sort_by(|(a, _), (b, _)| a.total_cmp(b));
     counts.dedup_by(|(later, more), (quality, chunks)| {

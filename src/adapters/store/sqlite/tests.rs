@@ -464,7 +464,7 @@ async fn tags_that_cannot_be_read_count_as_none_and_are_counted() {
     )
     .await;
     let snapshot = existing(&path).await.snapshot().await.unwrap();
-    assert_eq!(snapshot.summary().await.unwrap().unreadable_tags, 2);
+    assert_eq!(snapshot.statistics().await.unwrap().unreadable_tags, 2);
     let documents = snapshot.documents().await.unwrap();
     let tags: Vec<usize> = documents.iter().map(|document| document.tags.len()).collect();
     assert_eq!(tags, [0, 0, 1]);
@@ -588,4 +588,76 @@ async fn the_full_text_index_folds_every_character_as_the_table_says() {
     for (term, expected) in terms.iter().zip(&expected) {
         assert_eq!(term, expected);
     }
+}
+
+// IDX-B03
+#[tokio::test]
+async fn a_replacement_leaves_one_file_and_what_others_keep_in_it() {
+    let (folder, path) = index_file();
+    let store = created(&path).await;
+    store.apply(vec![put("a.md", &["old words"], &[1.0, 0.0])]).await.unwrap();
+    execute(&path, "CREATE TABLE guest (x); INSERT INTO guest VALUES (7);").await;
+    for committed in [false, true] {
+        let identity = ModelIdentity { model: "other".into(), dimension: 3 };
+        let replacement = store.replacement(identity).await.unwrap();
+        let new = put("b.md", &["new words"], &[1.0, 0.0, 0.0]);
+        replacement.store().apply(vec![new]).await.unwrap();
+        assert!(names_in(&folder).iter().any(|name| name.contains(".rebuild-")));
+        if committed {
+            replacement.commit().await.unwrap();
+        } else {
+            drop(replacement);
+        }
+        let left = names_in(&folder);
+        assert!(!left.iter().any(|name| name.contains(".rebuild-")), "{left:?}");
+    }
+    store.close().await;
+    drop(store);
+    let mut connection = connect(&path).await;
+    let guest: i64 =
+        sqlx::query_scalar("SELECT x FROM guest").fetch_one(&mut connection).await.unwrap();
+    assert_eq!(guest, 7);
+    let said: String =
+        sqlx::query_scalar("PRAGMA integrity_check").fetch_one(&mut connection).await.unwrap();
+    assert_eq!(said, "ok");
+    let key: String =
+        sqlx::query_scalar("SELECT path FROM documents").fetch_one(&mut connection).await.unwrap();
+    assert_eq!(key, "b.md");
+}
+
+// IDX-B03
+#[tokio::test]
+async fn what_a_dead_process_left_under_construction_is_removed() {
+    let (folder, path) = index_file();
+    drop(created(&path).await);
+    for suffix in [".rebuild-1-0", ".rebuild-1-0-wal", ".rebuild-1-0.lock"] {
+        fs::write(beside(&path, suffix), "half").unwrap();
+    }
+    let held = fs::File::create(beside(&path, ".rebuild-2-0.lock")).unwrap();
+    held.lock().unwrap();
+    fs::write(beside(&path, ".rebuild-2-0"), "still going").unwrap();
+    drop(created(&path).await);
+    let left = names_in(&folder);
+    assert!(!left.iter().any(|name| name.contains(".rebuild-1-")), "{left:?}");
+    assert!(left.contains(".groove.db.rebuild-2-0"), "{left:?}");
+}
+
+// IDX-B03 IDX-111
+#[tokio::test]
+async fn a_reader_of_another_process_sees_the_old_index_and_then_the_new_one() {
+    let (_folder, path) = index_file();
+    let store = created(&path).await;
+    store.apply(vec![put("a.md", &["old words"], &[1.0, 0.0])]).await.unwrap();
+    let other = existing(&path).await;
+    other.load_vectors().await.unwrap();
+    let before = other.snapshot().await.unwrap();
+    let identity = ModelIdentity { model: "m".into(), dimension: 2 };
+    let replacement = store.replacement(identity).await.unwrap();
+    replacement.store().apply(vec![put("b.md", &["new words"], &[0.0, 1.0])]).await.unwrap();
+    replacement.commit().await.unwrap();
+    assert_eq!(before.documents().await.unwrap()[0].path.as_str(), "a.md");
+    let after = other.snapshot().await.unwrap();
+    assert_eq!(after.documents().await.unwrap()[0].path.as_str(), "b.md");
+    other.apply(vec![put("c.md", &["more words"], &[1.0, 1.0])]).await.unwrap();
+    assert_eq!(store.snapshot().await.unwrap().summary().await.unwrap().documents, 2);
 }

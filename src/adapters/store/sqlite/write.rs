@@ -19,6 +19,29 @@ async fn first_generation(connection: &mut SqliteConnection) -> Result<i64, sqlx
         .await
 }
 
+/// How much a checkpoint insists.
+#[derive(Clone, Copy)]
+pub(super) enum Checkpoint {
+    /// It does what is possible without waiting.
+    Passing,
+    /// It waits for readers and leaves an empty log.
+    Emptying,
+}
+
+/// Moves what is in the write-ahead log into the file; returns whether somebody
+/// kept it from moving all.
+pub(super) async fn checkpoint(
+    connection: &mut SqliteConnection,
+    kind: Checkpoint,
+) -> Result<bool, sqlx::Error> {
+    let statement = match kind {
+        Checkpoint::Passing => "PRAGMA wal_checkpoint(PASSIVE)",
+        Checkpoint::Emptying => "PRAGMA wal_checkpoint(TRUNCATE)",
+    };
+    let busy: i64 = sqlx::query_scalar(statement).fetch_one(connection).await?;
+    Ok(busy != 0)
+}
+
 /// Makes changes in one transaction. Returns the generation that they made and
 /// what a resident copy has to know of them.
 pub(super) async fn apply(
