@@ -20,14 +20,15 @@ mod vectors;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use sqlx::sqlite::{SqliteConnection, SqlitePool};
+use sqlx::sqlite::SqlitePool;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 
+use crate::adapters::store::sqlite::open::{FileIdentity, Writer};
 use crate::adapters::store::sqlite::replacement::SqliteReplacement;
 use crate::adapters::store::sqlite::resident::Keeper;
 use crate::adapters::store::sqlite::snapshot::{SqliteSnapshot, Summaries};
@@ -42,20 +43,34 @@ const CHECKPOINT_PAUSE: Duration = Duration::from_millis(10);
 
 /// A store in one SQLite file.
 ///
-/// Writes go through one connection, one after the other. Every snapshot has a
-/// connection of its own for as long as it lives, out of at most 256; a task
-/// may hold several at once, and one more than 256 waits for its turn.
+/// Writes go through one connection, one after the other; it is opened by the
+/// first of them. Every snapshot has a connection of its own for as long as it
+/// lives, out of at most 256; a task may hold several at once, and one more
+/// than 256 waits for its turn.
 ///
 /// Vectors are kept in memory as well, from the first search on: a snapshot
 /// that this copy fits is answered from it, any other one from the file, with
 /// the same result. Commits of this store keep the copy up to date; after a
 /// commit of another process it is loaded anew beside the searches.
+///
+/// A file that is deleted or exchanged for another under a running process is
+/// noticed by the next use, which opens what is there then, or begins anew.
 pub struct SqliteStore {
-    shared: Arc<Shared>,
-    writer: Arc<Mutex<SqliteConnection>>,
+    path: PathBuf,
+    /// The file that is open now.
+    attached: RwLock<Arc<Attached>>,
+    /// Held by whoever opens another one.
+    reopening: Mutex<()>,
 }
 
-/// What a store and its snapshots have in common.
+/// A file that is open.
+struct Attached {
+    identity: FileIdentity,
+    shared: Arc<Shared>,
+    writer: Arc<Mutex<Writer>>,
+}
+
+/// What the snapshots of a file have in common.
 struct Shared {
     path: PathBuf,
     readers: SqlitePool,
@@ -111,12 +126,15 @@ impl SqliteStore {
     /// Ends all reading and moves what is in the write-ahead log into the file,
     /// as far as no other process keeps it from that. Snapshots must be gone.
     pub async fn close(&self) {
-        self.shared.readers.close().await;
-        let mut writer = self.writer.lock().await;
+        let attached = self.attached();
+        attached.shared.readers.close().await;
+        let mut writer = attached.writer.lock().await;
+        // Without a commit there is nothing of this process in the log.
+        let Some(writer) = writer.if_open() else { return };
         // A reader of this process may still be on its way out. What another one
         // keeps in the log is moved by whoever opens the file next.
         for _ in 0..CHECKPOINT_ATTEMPTS {
-            match write::checkpoint(&mut writer, Checkpoint::Emptying).await {
+            match write::checkpoint(writer, Checkpoint::Emptying).await {
                 Ok(false) => return,
                 Ok(true) => tokio::time::sleep(CHECKPOINT_PAUSE).await,
                 Err(error) => {
@@ -134,23 +152,49 @@ impl SqliteStore {
     ///
     /// [`StoreError::Unavailable`] if the index cannot be read.
     pub async fn load_vectors(&self) -> Result<(), StoreError> {
-        snapshot::load_resident(&self.shared).await.map_err(cannot_read)
+        let attached = self.current().await?;
+        snapshot::load_resident(&attached.shared).await.map_err(cannot_read)
+    }
+
+    fn new(path: PathBuf, attached: Attached) -> Self {
+        let attached = RwLock::new(Arc::new(attached));
+        Self { path, attached, reopening: Mutex::default() }
+    }
+
+    fn attached(&self) -> Arc<Attached> {
+        Arc::clone(&self.attached.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The file that has the index's name now.
+    async fn current(&self) -> Result<Arc<Attached>, StoreError> {
+        let attached = self.attached();
+        if attached.identity == FileIdentity::of(&self.path) {
+            return Ok(attached);
+        }
+        let _one_reopens = self.reopening.lock().await;
+        let attached = self.attached();
+        if attached.identity == FileIdentity::of(&self.path) {
+            return Ok(attached);
+        }
+        let path = self.path.display();
+        tracing::warn!(%path, "the index file was removed or exchanged; opening it anew");
+        let attached = Arc::new(open::anew(&self.path).await?);
+        *self.attached.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&attached);
+        Ok(attached)
     }
 }
 
 impl fmt::Debug for SqliteStore {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("SqliteStore")
-            .field("path", &self.shared.path)
-            .finish_non_exhaustive()
+        formatter.debug_struct("SqliteStore").field("path", &self.path).finish_non_exhaustive()
     }
 }
 
 #[async_trait]
 impl ChunkStore for SqliteStore {
     async fn snapshot(&self) -> Result<Box<dyn Snapshot>, StoreError> {
-        Ok(Box::new(SqliteSnapshot::open(Arc::clone(&self.shared)).await?))
+        let attached = self.current().await?;
+        Ok(Box::new(SqliteSnapshot::open(Arc::clone(&attached.shared)).await?))
     }
 
     async fn apply(&self, changes: Vec<Change>) -> Result<(), StoreError> {
@@ -158,11 +202,12 @@ impl ChunkStore for SqliteStore {
             return Ok(());
         }
         let completed = changes.iter().any(|change| matches!(change, Change::Declare(Some(_))));
-        let mut writer = self.writer.lock().await;
-        let (generation, delta) = write::apply(&mut writer, changes).await?;
-        self.shared.keeper.committed(generation, delta);
+        let attached = self.current().await?;
+        let mut writer = attached.writer.lock().await;
+        let (generation, delta) = write::apply(writer.open().await?, changes).await?;
+        attached.shared.keeper.committed(generation, delta);
         if completed {
-            open::forget_damaged(&self.shared.path);
+            open::forget_damaged(&self.path);
         }
         Ok(())
     }
@@ -171,7 +216,8 @@ impl ChunkStore for SqliteStore {
         &self,
         identity: ModelIdentity,
     ) -> Result<Box<dyn Replacement>, StoreError> {
-        Ok(Box::new(SqliteReplacement::begin(self, identity).await?))
+        let attached = self.current().await?;
+        Ok(Box::new(SqliteReplacement::begin(&attached, identity).await?))
     }
 }
 

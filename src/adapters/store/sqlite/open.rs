@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use libsqlite3_sys::{SQLITE_BUSY, SQLITE_CORRUPT, SQLITE_ERROR, SQLITE_NOTADB, SQLITE_OK};
+use libsqlite3_sys::{
+    SQLITE_BUSY, SQLITE_CANTOPEN, SQLITE_CORRUPT, SQLITE_ERROR, SQLITE_NOTADB, SQLITE_OK,
+    SQLITE_READONLY,
+};
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous,
 };
@@ -19,7 +22,7 @@ use crate::adapters::store::sqlite::replacement;
 use crate::adapters::store::sqlite::resident::Keeper;
 use crate::adapters::store::sqlite::schema::{self, Tables};
 use crate::adapters::store::sqlite::snapshot::Summaries;
-use crate::adapters::store::sqlite::{Shared, SqliteStore, unavailable};
+use crate::adapters::store::sqlite::{Attached, Shared, SqliteStore, unavailable};
 use crate::ports::chunk_store::StoreError;
 
 /// How long a statement waits for another process.
@@ -45,7 +48,8 @@ pub(super) async fn existing(path: &Path) -> Result<Option<SqliteStore>, StoreEr
     if !is_there(&path)? {
         return Ok(None);
     }
-    attach(&path, Opening::AsItIs).await.map(Some)
+    let attached = attach(&path, Opening::AsItIs).await?;
+    Ok(Some(SqliteStore::new(path, attached)))
 }
 
 /// Opens what exists, else a new file.
@@ -53,35 +57,47 @@ pub(super) async fn created(path: &Path) -> Result<SqliteStore, StoreError> {
     let path = absolute(path)?;
     create(&path)?;
     replacement::remove_leftovers(&path);
-    attach(&path, Opening::AsItIs).await
+    let attached = attach(&path, Opening::AsItIs).await?;
+    Ok(SqliteStore::new(path, attached))
+}
+
+/// Opens what has the name of an index that was open before, else a new file.
+pub(super) async fn anew(path: &Path) -> Result<Attached, StoreError> {
+    create(path)?;
+    attach(path, Opening::AsItIs).await
 }
 
 /// Opens what exists if it is ours, else a new file in its place.
 pub(super) async fn replaced(path: &Path) -> Result<SqliteStore, StoreError> {
     let path = absolute(path)?;
     create(&path)?;
-    match attach(&path, Opening::ToRebuild).await {
-        Err(StoreError::Damaged { .. } | StoreError::Foreign { .. }) => {}
-        other => return other,
-    }
-    let lock = ReplaceLock::take(&path)?;
+    let attached = match attach(&path, Opening::ToRebuild).await {
+        Err(StoreError::Damaged { .. } | StoreError::Foreign { .. }) => replace(&path).await?,
+        other => other?,
+    };
+    Ok(SqliteStore::new(path, attached))
+}
+
+/// Moves a file that is no index aside and opens a new one in its place.
+async fn replace(path: &Path) -> Result<Attached, StoreError> {
+    let lock = ReplaceLock::take(path)?;
     // Another process may have replaced the file before the lock was taken.
-    let (suffix, reason) = match attach(&path, Opening::ToRebuild).await {
+    let (suffix, reason) = match attach(path, Opening::ToRebuild).await {
         Err(StoreError::Damaged { reason, .. }) => (".damaged", reason),
         Err(StoreError::Foreign { reason, .. }) => (".foreign", reason),
         other => return other,
     };
-    let aside = move_aside(&path, suffix)?;
+    let aside = move_aside(path, suffix)?;
     tracing::warn!(
         path = %path.display(),
         aside = %aside.display(),
         reason,
         "replacing a file that is not a usable index"
     );
-    create(&path)?;
-    let store = attach(&path, Opening::ToRebuild).await;
+    create(path)?;
+    let attached = attach(path, Opening::ToRebuild).await;
     drop(lock);
-    store
+    attached
 }
 
 /// Removes what a replacement moved aside, now that the index is whole again.
@@ -100,14 +116,12 @@ pub(super) fn forget_damaged(path: &Path) {
 /// Opens a file of this program's own making whose loss would not matter, and
 /// so is not waited for to reach the disk.
 pub(super) async fn scratch(path: &Path) -> Result<SqliteStore, StoreError> {
-    let store = attach(path, Opening::ToFill).await?;
-    let mut writer = store.writer.lock().await;
+    let attached = attach(path, Opening::ToFill).await?;
     sqlx::raw_sql("PRAGMA synchronous = OFF")
-        .execute(&mut *writer)
+        .execute(attached.writer.lock().await.open().await?)
         .await
         .map_err(|error| cannot_open(path, error))?;
-    drop(writer);
-    Ok(store)
+    Ok(SqliteStore::new(path.to_owned(), attached))
 }
 
 /// Connects to a file whatever it holds.
@@ -126,7 +140,7 @@ enum Opening {
     ToFill,
 }
 
-async fn attach(path: &Path, opening: Opening) -> Result<SqliteStore, StoreError> {
+async fn attach(path: &Path, opening: Opening) -> Result<Attached, StoreError> {
     register_vectors(path)?;
     let runtime = Handle::try_current().map_err(|error| cannot_open(path, error))?;
     let path_text = path.display().to_string();
@@ -136,8 +150,9 @@ async fn attach(path: &Path, opening: Opening) -> Result<SqliteStore, StoreError
     if !path.is_file() {
         return Err(cannot_open(path, io::Error::other("it is not a regular file")));
     }
-    let tables = look(path).await.map_err(|error| classify(path, error))?;
-    match tables {
+    let identity = FileIdentity::of(path);
+    let (looked, access) = look(path).await.map_err(|error| classify(path, error))?;
+    match looked.tables {
         Tables::Foreign(reason) => {
             return Err(StoreError::Foreign { path: path_text, reason });
         }
@@ -145,14 +160,17 @@ async fn attach(path: &Path, opening: Opening) -> Result<SqliteStore, StoreError
         Tables::Ours(_) if opening == Opening::ToRebuild => verify(path).await?,
         Tables::Ours(_) | Tables::Empty => {}
     }
-    let mut writer = connect_writer(path).await.map_err(|error| cannot_open(path, error))?;
-    schema::settle(&mut writer).await.map_err(|error| cannot_open(path, error))?;
+    let mut writer = Writer { path: path.to_owned(), connection: None };
+    if !looked.settled || access == Access::Logless {
+        schema::settle(writer.open().await?).await.map_err(|error| cannot_open(path, error))?;
+    }
     let readers = SqlitePoolOptions::new()
         .max_connections(READERS)
         .idle_timeout(READER_IDLE)
         .test_before_acquire(false)
-        .connect_lazy_with(options(path).read_only(true).pragma("cache_size", READER_CACHE));
-    Ok(SqliteStore {
+        .connect_lazy_with(access.reading(path).pragma("cache_size", READER_CACHE));
+    Ok(Attached {
+        identity,
         shared: Arc::new(Shared {
             path: path.to_owned(),
             readers,
@@ -184,12 +202,67 @@ async fn verify(path: &Path) -> Result<(), StoreError> {
     }
 }
 
+/// How a file can be read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    /// Beside writers.
+    Shared,
+    /// The same, but it has no write-ahead log yet, which readers need.
+    Logless,
+    /// As it is: neither it nor its folder can be written, so that it does not
+    /// change, and the files that readers share cannot be made.
+    Immutable,
+}
+
+impl Access {
+    fn reading(self, path: &Path) -> SqliteConnectOptions {
+        options(path).read_only(true).immutable(self == Self::Immutable)
+    }
+}
+
+/// What a first look at a file finds.
+struct Looked {
+    tables: Tables,
+    /// Whether nothing has to be added to it.
+    settled: bool,
+}
+
 /// Reads the tables without leaving a trace in the file.
-async fn look(path: &Path) -> Result<Tables, sqlx::Error> {
-    let mut connection = options(path).read_only(true).connect().await?;
-    let tables = Tables::read(&mut connection).await;
+async fn look(path: &Path) -> Result<(Looked, Access), sqlx::Error> {
+    match look_with(path, Access::Shared).await {
+        // What is still in a log would be missing.
+        Err(error) if cannot_share(&error) && !has_log(path) => {
+            tracing::debug!(path = %path.display(), "the index cannot be written; reading it as it is");
+            look_with(path, Access::Immutable).await
+        }
+        other => other,
+    }
+}
+
+/// Whether the files that readers share could not be made.
+fn cannot_share(error: &sqlx::Error) -> bool {
+    matches!(code(error), Some(SQLITE_CANTOPEN | SQLITE_READONLY))
+}
+
+fn has_log(path: &Path) -> bool {
+    std::fs::metadata(with_suffix(path, "-wal")).is_ok_and(|metadata| metadata.len() > 0)
+}
+
+async fn look_with(path: &Path, access: Access) -> Result<(Looked, Access), sqlx::Error> {
+    let mut connection = access.reading(path).connect().await?;
+    let looked = async {
+        let tables = Tables::read(&mut connection).await?;
+        let ours = matches!(tables, Tables::Ours(_));
+        let settled = ours && schema::is_settled(&mut connection).await?;
+        let mode: String =
+            sqlx::query_scalar("PRAGMA journal_mode").fetch_one(&mut connection).await?;
+        let logless = access == Access::Shared && mode != "wal";
+        let access = if logless { Access::Logless } else { access };
+        Ok((Looked { tables, settled }, access))
+    }
+    .await;
     connection.close().await?;
-    tables
+    looked
 }
 
 fn options(path: &Path) -> SqliteConnectOptions {
@@ -198,6 +271,53 @@ fn options(path: &Path) -> SqliteConnectOptions {
         .foreign_keys(true)
         .busy_timeout(BUSY_TIMEOUT)
         .disable_statement_logging()
+}
+
+/// The connection that writes, opened when it is first needed.
+pub(super) struct Writer {
+    path: PathBuf,
+    connection: Option<SqliteConnection>,
+}
+
+impl Writer {
+    /// The connection.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] if the file cannot be written.
+    pub(super) async fn open(&mut self) -> Result<&mut SqliteConnection, StoreError> {
+        let connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => {
+                connect_writer(&self.path).await.map_err(|error| cannot_open(&self.path, error))?
+            }
+        };
+        Ok(self.connection.insert(connection))
+    }
+
+    /// The connection, if anybody needed it.
+    pub(super) fn if_open(&mut self) -> Option<&mut SqliteConnection> {
+        self.connection.as_mut()
+    }
+}
+
+/// Tells a file from another one that has its name later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FileIdentity(Option<(u64, u64)>);
+
+impl FileIdentity {
+    #[cfg(unix)]
+    pub(super) fn of(path: &Path) -> Self {
+        use std::os::unix::fs::MetadataExt as _;
+
+        Self(std::fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino())))
+    }
+
+    /// Where an open file keeps its name, there is nothing to tell apart.
+    #[cfg(not(unix))]
+    pub(super) fn of(_: &Path) -> Self {
+        Self(None)
+    }
 }
 
 /// Connects the writer. The change to a write-ahead log needs the file for

@@ -24,10 +24,10 @@ use sqlx::sqlite::SqliteConnection;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 
-use crate::adapters::store::sqlite::open::{self, with_suffix};
+use crate::adapters::store::sqlite::open::{self, Writer, with_suffix};
 use crate::adapters::store::sqlite::write::{self, Checkpoint};
 use crate::adapters::store::sqlite::{
-    Shared, SqliteStore, cannot_read, cannot_write, meta, unavailable,
+    Attached, Shared, SqliteStore, cannot_read, cannot_write, meta, unavailable,
 };
 use crate::domain::embedding::ModelIdentity;
 use crate::ports::chunk_store::{Change, ChunkStore, Replacement, StoreError};
@@ -50,7 +50,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// An index under construction in a file beside the one that it replaces.
 pub(super) struct SqliteReplacement {
     original: Arc<Shared>,
-    writer: Arc<Mutex<SqliteConnection>>,
+    writer: Arc<Mutex<Writer>>,
     store: Arc<SqliteStore>,
     scrap: Scrap,
 }
@@ -59,7 +59,7 @@ impl SqliteReplacement {
     /// Begins with a copy of the original, emptied: what other programs keep in
     /// the file is then in the new one too.
     pub(super) async fn begin(
-        original: &SqliteStore,
+        original: &Attached,
         identity: ModelIdentity,
     ) -> Result<Self, StoreError> {
         let path = &original.shared.path;
@@ -84,11 +84,13 @@ impl SqliteReplacement {
             // replacement has to wait for a load.
             store.load_vectors().await?;
         }
-        let mut writer = store.writer.lock().await;
-        let last = meta::number(&mut writer, meta::LAST_CHUNK).await.map_err(cannot_read)?;
+        let own = Arc::clone(&store.attached().writer);
+        let mut own = own.lock().await;
+        let connection = own.open().await?;
+        let last = meta::number(connection, meta::LAST_CHUNK).await.map_err(cannot_read)?;
         let ahead = last.saturating_add(CHUNKS_AHEAD).to_string();
-        meta::set(&mut writer, meta::LAST_CHUNK, &ahead).await.map_err(cannot_write)?;
-        drop(writer);
+        meta::set(connection, meta::LAST_CHUNK, &ahead).await.map_err(cannot_write)?;
+        drop(own);
         Ok(Self {
             original: Arc::clone(&original.shared),
             writer: Arc::clone(&original.writer),
@@ -106,33 +108,37 @@ impl Replacement for SqliteReplacement {
 
     async fn commit(self: Box<Self>) -> Result<(), StoreError> {
         let Self { original, writer, store, scrap } = *self;
+        let path = original.path.clone();
+        let built = store.attached();
         let mut target = writer.lock_owned().await;
-        let mut source = Arc::clone(&store.writer).lock_owned().await;
-        let generation = meta::number(&mut target, meta::GENERATION).await.map_err(cannot_read)?;
-        let own = meta::number(&mut source, meta::GENERATION).await.map_err(cannot_read)?;
+        let mut source = Arc::clone(&built.writer).lock_owned().await;
+        let (to, from) = (target.open().await?, source.open().await?);
+        let generation = meta::number(to, meta::GENERATION).await.map_err(cannot_read)?;
+        let own = meta::number(from, meta::GENERATION).await.map_err(cannot_read)?;
         let generation = generation.max(own).saturating_add(GENERATIONS_AHEAD);
-        meta::set(&mut source, meta::GENERATION, &generation.to_string())
-            .await
-            .map_err(cannot_write)?;
+        meta::set(from, meta::GENERATION, &generation.to_string()).await.map_err(cannot_write)?;
         let (copied, mut target, source) = tokio::task::spawn_blocking(move || {
-            let copied = Handle::current().block_on(copy(&mut source, &mut target));
+            let copied = Handle::current().block_on(async {
+                copy(source.open().await?, target.open().await?).await.map_err(|error| {
+                    let what = format!("put the new index in place at {}", path.display());
+                    unavailable(what, error)
+                })
+            });
             (copied, target, source)
         })
         .await
         .map_err(|error| cannot_build(&original.path, error))?;
         drop(source);
-        copied.map_err(|error| {
-            unavailable(format!("put the new index in place at {}", original.path.display()), error)
-        })?;
-        original.keeper.adopt(&store.shared.keeper, generation.unsigned_abs());
+        copied?;
+        original.keeper.adopt(&built.shared.keeper, generation.unsigned_abs());
         // The log holds the whole index now. What a reader keeps there is moved
         // into the file later.
-        if let Err(error) = write::checkpoint(&mut target, Checkpoint::Passing).await {
+        if let Err(error) = write::checkpoint(target.open().await?, Checkpoint::Passing).await {
             tracing::debug!(%error, "the log stays beside the index");
         }
         drop(target);
         open::forget_damaged(&original.path);
-        store.shared.readers.close().await;
+        built.shared.readers.close().await;
         drop(scrap);
         Ok(())
     }

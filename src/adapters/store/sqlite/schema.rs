@@ -175,7 +175,8 @@ pub(super) async fn settle(connection: &mut SqliteConnection) -> Result<(), sqlx
     transaction.commit().await
 }
 
-async fn is_settled(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+/// Whether nothing is missing.
+pub(super) async fn is_settled(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
     if columns(connection, "index_meta").await?.is_empty() {
         return Ok(false);
     }

@@ -128,16 +128,18 @@ async fn only_the_owner_can_read_a_new_file() {
 async fn the_log_the_keys_and_the_patience_are_set() {
     let (_folder, path) = index_file();
     let store = created(&path).await;
-    let mut writer = store.writer.lock().await;
+    let attached = store.attached();
+    let mut writer = attached.writer.lock().await;
+    let writer = writer.open().await.unwrap();
     let pragma = async |connection: &mut SqliteConnection, name: &str| -> String {
         let statement = format!("SELECT CAST({name} AS TEXT) FROM pragma_{name}");
         let statement = statement.replace("busy_timeout AS", "timeout AS");
         sqlx::query_scalar(AssertSqlSafe(statement)).fetch_one(connection).await.unwrap()
     };
-    assert_eq!(pragma(&mut writer, "journal_mode").await, "wal");
-    assert_eq!(pragma(&mut writer, "synchronous").await, "1");
-    let mut reader = store.shared.readers.acquire().await.unwrap();
-    for connection in [&mut *writer, &mut *reader] {
+    assert_eq!(pragma(writer, "journal_mode").await, "wal");
+    assert_eq!(pragma(writer, "synchronous").await, "1");
+    let mut reader = attached.shared.readers.acquire().await.unwrap();
+    for connection in [writer, &mut *reader] {
         assert_eq!(pragma(connection, "foreign_keys").await, "1");
         assert_eq!(pragma(connection, "busy_timeout").await, "30000");
     }
@@ -367,7 +369,9 @@ async fn a_process_that_is_killed_leaves_every_commit_and_nothing_else() {
     for number in 0..5 {
         let key = format!("{number}.md");
         store.apply(vec![put(&key, &["some words", "more"], &[1.0, 0.0])]).await.unwrap();
-        let mut writer = store.writer.lock().await;
+        let attached = store.attached();
+        let mut writer = attached.writer.lock().await;
+        let writer = writer.open().await.unwrap();
         let mut unfinished = writer.begin_with("BEGIN IMMEDIATE").await.unwrap();
         // More than fits into memory, so that some of it reaches the disk.
         sqlx::raw_sql(
@@ -423,7 +427,9 @@ async fn a_reader_does_not_wait_for_a_writer() {
     let (_folder, path) = index_file();
     let store = created(&path).await;
     store.apply(vec![put("a.md", &["words"], &[1.0, 0.0])]).await.unwrap();
-    let mut writer = store.writer.lock().await;
+    let attached = store.attached();
+    let mut writer = attached.writer.lock().await;
+    let writer = writer.open().await.unwrap();
     let mut unfinished = writer.begin_with("BEGIN IMMEDIATE").await.unwrap();
     sqlx::raw_sql("DELETE FROM fts_chunks; DELETE FROM vec_chunks; DELETE FROM documents")
         .execute(&mut *unfinished)
@@ -477,7 +483,9 @@ async fn rows_that_are_missing_or_left_over_are_no_error() {
     let store = created(&path).await;
     let contents = ["one words", "two words", "three words", "four words"];
     store.apply(vec![put("a.md", &contents, &[1.0, 0.0])]).await.unwrap();
-    let mut writer = store.writer.lock().await;
+    let attached = store.attached();
+    let mut writer = attached.writer.lock().await;
+    let writer = writer.open().await.unwrap();
     sqlx::raw_sql(
         "DELETE FROM fts_chunks WHERE rowid = 1;
          DELETE FROM vec_chunks WHERE chunk_id = 2;
@@ -486,7 +494,6 @@ async fn rows_that_are_missing_or_left_over_are_no_error() {
     .execute(&mut *writer)
     .await
     .unwrap();
-    drop(writer);
     for loaded in [false, true] {
         if loaded {
             store.load_vectors().await.unwrap();
@@ -537,7 +544,7 @@ async fn the_nearest_chunks_are_those_of_the_vector_tables_own_search() {
         "SELECT chunk_id FROM vec_chunks WHERE embedding MATCH ? AND k = 50 ORDER BY distance",
     )
     .bind(vectors::encode(query.as_slice()))
-    .fetch_all(&mut *store.writer.lock().await)
+    .fetch_all(store.attached().writer.lock().await.open().await.unwrap())
     .await
     .unwrap();
     for loaded in [false, true] {
@@ -660,4 +667,49 @@ async fn a_reader_of_another_process_sees_the_old_index_and_then_the_new_one() {
     assert_eq!(after.documents().await.unwrap()[0].path.as_str(), "b.md");
     other.apply(vec![put("c.md", &["more words"], &[1.0, 1.0])]).await.unwrap();
     assert_eq!(store.snapshot().await.unwrap().summary().await.unwrap().documents, 2);
+}
+
+/// What a server notices of its file.
+async fn paths(store: &SqliteStore) -> Vec<String> {
+    let documents = store.snapshot().await.unwrap().documents().await.unwrap();
+    documents.iter().map(|document| document.path.to_string()).collect()
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn an_index_that_is_removed_or_exchanged_under_a_server_is_opened_anew() {
+    let (_folder, path) = index_file();
+    let store = created(&path).await;
+    store.apply(vec![put("a.md", &["words"], &[1.0, 0.0])]).await.unwrap();
+    store.load_vectors().await.unwrap();
+    let before = store.snapshot().await.unwrap();
+    for side in ["", "-wal", "-shm"] {
+        fs::remove_file(beside(&path, side)).unwrap();
+    }
+    assert!(paths(&store).await.is_empty());
+    assert_eq!(before.documents().await.unwrap().len(), 1);
+    store.apply(vec![put("b.md", &["words"], &[1.0, 0.0])]).await.unwrap();
+    assert_eq!(paths(&existing(&path).await).await, ["b.md"]);
+
+    let (_other_folder, other) = index_file();
+    let another = created(&other).await;
+    another.apply(vec![put("c.md", &["words"], &[1.0, 0.0, 0.0])]).await.unwrap();
+    another.close().await;
+    drop((another, before));
+    store.close().await;
+    for side in ["-wal", "-shm"] {
+        drop(fs::remove_file(beside(&path, side)));
+    }
+    fs::rename(&other, &path).unwrap();
+    assert_eq!(paths(&store).await, ["c.md"]);
+}
+
+#[tokio::test]
+async fn reading_opens_no_connection_that_writes() {
+    let (_folder, path) = index_file();
+    let store = created(&path).await;
+    store.apply(vec![put("a.md", &["words"], &[1.0, 0.0])]).await.unwrap();
+    let reading = existing(&path).await;
+    assert_eq!(paths(&reading).await, ["a.md"]);
+    assert!(reading.attached().writer.lock().await.if_open().is_none());
 }
