@@ -42,6 +42,24 @@ pub enum InvalidDocumentPath {
 }
 
 impl DocumentPath {
+    /// Tells whether the document has this key, or lies in the folder of this
+    /// key; everything lies in the root, the empty key.
+    ///
+    /// ```
+    /// use grooveseek::domain::document::DocumentPath;
+    ///
+    /// let path = DocumentPath::new("notes/a.md").unwrap();
+    /// assert!(path.is_at_or_below("notes") && path.is_at_or_below("notes/a.md"));
+    /// assert!(path.is_at_or_below("") && !path.is_at_or_below("note"));
+    /// ```
+    pub fn is_at_or_below(&self, key: &str) -> bool {
+        key.is_empty()
+            || self
+                .as_str()
+                .strip_prefix(key)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
     /// Checks a key.
     ///
     /// # Errors

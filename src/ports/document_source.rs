@@ -1,5 +1,7 @@
 //! Where documents come from.
 
+use std::collections::BTreeSet;
+
 use crate::domain::document::{ContentHash, DocumentPath};
 use crate::ports::Cause;
 
@@ -15,6 +17,8 @@ use crate::ports::Cause;
 ///   their hash, and takes every decision from the handle that it reads.
 /// - A document over the cap is refused, one of exactly the cap is not.
 /// - Nothing outside the source can be read through it.
+/// - A watch reports whatever could make a later listing or reading differ,
+///   soon after; it may report more than that.
 ///
 /// `tests/contract/document_source.rs` holds every adapter to this.
 pub trait DocumentSource: Send + Sync {
@@ -25,6 +29,18 @@ pub trait DocumentSource: Send + Sync {
     /// [`SourceError::Unavailable`] if the place itself, or a part of it,
     /// cannot be listed.
     fn list(&self) -> Result<Listing, SourceError>;
+
+    /// Lists the documents at or below some keys, by the rules of the whole: a
+    /// document is in it if and only if it would be in [`list`](Self::list).
+    ///
+    /// - `keys`: of documents or folders, relative and separated by `/`; the
+    ///   empty one stands for everything. One at which there is nothing is no
+    ///   error.
+    ///
+    /// # Errors
+    ///
+    /// As [`list`](Self::list).
+    fn list_below(&self, keys: &BTreeSet<String>) -> Result<Listing, SourceError>;
 
     /// Reads one document whole.
     ///
@@ -44,6 +60,34 @@ pub trait DocumentSource: Send + Sync {
     ///
     /// As [`read`](Self::read).
     fn read_aside(&self, name: &str, cap: SizeCap) -> Result<Content, SourceError>;
+
+    /// Reports changes from now on, from a thread of its own, until the watch
+    /// is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`SourceError::Unavailable`] if changes cannot be followed now.
+    fn watch(&self, report: ReportChange) -> Result<Box<dyn Watch>, SourceError>;
+}
+
+/// Takes a change. Returns at once.
+pub type ReportChange = Box<dyn Fn(SourceChange) + Send + Sync>;
+
+/// Follows a source's changes as long as it lives.
+pub trait Watch: Send + Sync {
+    /// Whether what is watched is still there.
+    fn is_alive(&self) -> bool;
+}
+
+/// Something that changed in a source.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SourceChange {
+    /// Something at or below a key: it was made, changed, moved or removed.
+    At(String),
+    /// The rules of what is listed.
+    Rules,
+    /// Anything: changes were lost.
+    Unknown,
 }
 
 /// What a source holds at one moment.

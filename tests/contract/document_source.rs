@@ -6,8 +6,11 @@
     reason = "a test puts its files on disk itself, and fails by panicking"
 )]
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 use grooveseek::adapters::source::filesystem::FilesystemSource;
 use grooveseek::adapters::source::memory::MemorySource;
@@ -15,7 +18,7 @@ use grooveseek::domain::document::DocumentPath;
 use grooveseek::domain::format::EnabledFormats;
 use grooveseek::ports::document_source::{
     Content, DocumentSource, LeftOut, LeftOutReason, Listing, Note, Refusal, Severity, SizeCap,
-    SourceError,
+    SourceChange, SourceError, Watch,
 };
 
 macro_rules! document_source_contract {
@@ -41,6 +44,11 @@ macro_rules! document_source_contract {
             reads_a_file_of_the_service_in_the_root,
             nothing_outside_the_root_is_read_aside,
             reads_and_listings_from_many_threads_agree,
+            a_listing_below_keys_holds_what_the_whole_one_has_there,
+            a_listing_below_keys_follows_every_rule,
+            a_watch_reports_what_was_made_changed_and_removed,
+            a_watch_reports_a_change_of_the_rules,
+            a_watch_reports_nothing_once_it_is_dropped,
         }
     };
 }
@@ -450,4 +458,134 @@ fn reads_and_listings_from_many_threads_agree(make: Make) {
             });
         }
     });
+}
+
+fn below(place: &dyn Place, keys: &[&str]) -> Listing {
+    place.source().list_below(&keys.iter().map(|&key| key.to_owned()).collect()).unwrap()
+}
+
+fn a_listing_below_keys_holds_what_the_whole_one_has_there(make: Make) {
+    let place = make();
+    for key in ["a.md", "a/b.md", "a/b/c.md", "ab/d.md", "e.txt", "f/g/h.md"] {
+        place.put(key, b"text");
+    }
+    let whole = place.source().list().unwrap();
+    for keys in [
+        &["a"][..],
+        &["a.md", "ab/d.md"],
+        &["a/b", "a", "f/g/h.md"],
+        &[""],
+        &["e.txt", "gone.md", "gone/deep", "a.md/x"],
+        &[],
+    ] {
+        let expected: Vec<_> = whole
+            .found
+            .iter()
+            .filter(|found| keys.iter().any(|key| found.path.is_at_or_below(key)))
+            .cloned()
+            .collect();
+        assert_eq!(below(&*place, keys).found, expected, "{keys:?}");
+    }
+}
+
+// IDX-151
+fn a_listing_below_keys_follows_every_rule(make: Make) {
+    let place = make();
+    for key in ["a.md", "build/b.md", "build/c/d.md", "drafts/e.md", "x/node_modules/f.md"] {
+        place.put(key, b"text");
+    }
+    place.put_link_to("a.md", "link.md");
+    place.put_with_second_name("twice.md");
+    place.put(".grooveignore", b"drafts/\n");
+    let keys = [
+        "build",
+        "build/b.md",
+        "build/c/d.md",
+        "drafts",
+        "drafts/e.md",
+        "x/node_modules/f.md",
+        "x",
+        "link.md",
+        "twice.md",
+        "../a.md",
+        "/a.md",
+        ".grooveignore",
+    ];
+    let listing = below(&*place, &keys);
+    assert!(listing.found.is_empty(), "{:?}", listing.found);
+    assert!(listing.notes[0].text.contains("1 pattern"), "{:?}", listing.notes);
+}
+
+/// What a watch reported, for a case that waits for it.
+#[derive(Clone, Default)]
+struct Reported(Arc<(Mutex<BTreeSet<SourceChange>>, Condvar)>);
+
+impl Reported {
+    fn watch(&self, place: &dyn Place) -> Box<dyn Watch> {
+        let reported = self.clone();
+        let watch = place.source().watch(Box::new(move |change| {
+            let (changes, news) = &*reported.0;
+            changes.lock().unwrap().insert(change);
+            news.notify_all();
+        }));
+        let watch = watch.unwrap();
+        assert!(watch.is_alive());
+        watch
+    }
+
+    /// Waits until something at a key, or above it, was reported.
+    fn wait_for(&self, wanted: &str) {
+        let hit = |change: &SourceChange| match change {
+            SourceChange::At(key) => {
+                key == wanted || wanted.strip_prefix(key).is_some_and(|rest| rest.starts_with('/'))
+            }
+            SourceChange::Rules => wanted == ".grooveignore",
+            SourceChange::Unknown => true,
+        };
+        let (changes, news) = &*self.0;
+        let waiting = changes.lock().unwrap();
+        let patience = Duration::from_secs(20);
+        let (mut changes, waited) =
+            news.wait_timeout_while(waiting, patience, |changes| !changes.iter().any(hit)).unwrap();
+        assert!(!waited.timed_out(), "{wanted} was not reported: {changes:?}");
+        changes.clear();
+    }
+}
+
+// IDX-149 IDX-152a
+fn a_watch_reports_what_was_made_changed_and_removed(make: Make) {
+    let place = make();
+    place.put("old/a.md", b"text");
+    let reported = Reported::default();
+    let _watch = reported.watch(&*place);
+    place.put("b.md", b"text");
+    reported.wait_for("b.md");
+    place.put("old/a.md", b"other text");
+    reported.wait_for("old/a.md");
+    place.put("new/deep/c.md", b"text");
+    reported.wait_for("new/deep/c.md");
+    place.put("new/deep/c.md", b"other text");
+    reported.wait_for("new/deep/c.md");
+    place.remove("b.md");
+    reported.wait_for("b.md");
+}
+
+// IDX-155
+fn a_watch_reports_a_change_of_the_rules(make: Make) {
+    let place = make();
+    let reported = Reported::default();
+    let _watch = reported.watch(&*place);
+    place.put(".grooveignore", b"drafts/\n");
+    reported.wait_for(".grooveignore");
+}
+
+fn a_watch_reports_nothing_once_it_is_dropped(make: Make) {
+    let place = make();
+    let (dropped, kept) = (Reported::default(), Reported::default());
+    let watch = dropped.watch(&*place);
+    let _kept = kept.watch(&*place);
+    drop(watch);
+    place.put("a.md", b"text");
+    kept.wait_for("a.md");
+    assert!(dropped.0.0.lock().unwrap().is_empty());
 }

@@ -1,18 +1,20 @@
 //! Documents held in memory.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::io;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
 use sha2::{Digest as _, Sha256};
 
 use crate::adapters::source::admission::admits;
 use crate::adapters::source::ignore_file;
 use crate::domain::document::{ContentHash, DocumentPath};
-use crate::domain::exclusion::{DEFAULT_EXCLUDE_DIRS, ExclusionRules};
+use crate::domain::exclusion::{DEFAULT_EXCLUDE_DIRS, ExclusionRules, IGNORE_FILE_NAME};
 use crate::domain::format::EnabledFormats;
 use crate::ports::document_source::{
-    Content, DocumentSource, Found, LeftOut, LeftOutReason, Listing, Refusal, SizeCap, SourceError,
+    Content, DocumentSource, Found, LeftOut, LeftOutReason, Listing, Refusal, ReportChange,
+    SizeCap, SourceChange, SourceError, Watch,
 };
 
 /// Documents that live as long as the process.
@@ -33,11 +35,17 @@ use crate::ports::document_source::{
 /// assert_eq!(listing.found.len(), 1);
 /// assert_eq!(listing.found[0].path.as_str(), "notes/a.md");
 /// ```
-#[derive(Debug)]
 pub struct MemorySource {
     formats: EnabledFormats,
     rules: ExclusionRules,
     files: RwLock<BTreeMap<String, File>>,
+    watches: Mutex<Vec<Weak<ReportChange>>>,
+}
+
+impl fmt::Debug for MemorySource {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("MemorySource").finish_non_exhaustive()
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -55,17 +63,19 @@ impl MemorySource {
     ///   addition to those that never are.
     pub fn new<Name: AsRef<str>>(formats: EnabledFormats, exclude_dirs: &[Name]) -> Self {
         let rules = ExclusionRules::new(exclude_dirs);
-        Self { formats, rules, files: RwLock::default() }
+        Self { formats, rules, files: RwLock::default(), watches: Mutex::default() }
     }
 
     /// Puts a file in, in place of one that has the same key.
     pub fn put(&self, key: impl Into<String>, bytes: impl Into<Vec<u8>>) {
-        self.write().insert(key.into(), File::Bytes(bytes.into()));
+        self.insert(key.into(), File::Bytes(bytes.into()));
     }
 
     /// Takes a file out, and tells whether it was there.
     pub fn remove(&self, key: &str) -> bool {
-        self.write().remove(key).is_some()
+        let was_there = self.write().remove(key).is_some();
+        self.report(key);
+        was_there
     }
 
     /// Puts something in that is there and must not be read.
@@ -73,12 +83,33 @@ impl MemorySource {
     /// A listing treats it as it would a file that deserves the refusal: one with
     /// a second name is left out, a link is not even mentioned.
     pub fn put_refused(&self, key: impl Into<String>, reason: Refusal) {
-        self.write().insert(key.into(), File::Refused(reason));
+        self.insert(key.into(), File::Refused(reason));
     }
 
     /// Puts a file in that is listed, but cannot be read.
     pub fn put_failing(&self, key: impl Into<String>) {
-        self.write().insert(key.into(), File::Failing);
+        self.insert(key.into(), File::Failing);
+    }
+
+    fn insert(&self, key: String, file: File) {
+        self.write().insert(key.clone(), file);
+        self.report(&key);
+    }
+
+    /// Tells every watch that is left of a change.
+    fn report(&self, key: &str) {
+        let change = match key {
+            IGNORE_FILE_NAME => SourceChange::Rules,
+            _ => SourceChange::At(key.to_owned()),
+        };
+        let mut watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
+        watches.retain(|watch| match watch.upgrade() {
+            Some(report) => {
+                report(change.clone());
+                true
+            }
+            None => false,
+        });
     }
 
     fn files(&self) -> RwLockReadGuard<'_, BTreeMap<String, File>> {
@@ -163,6 +194,20 @@ impl DocumentSource for MemorySource {
         Ok(Listing { found, left_out, notes })
     }
 
+    fn list_below(&self, keys: &BTreeSet<String>) -> Result<Listing, SourceError> {
+        let mut listing = self.list()?;
+        listing.found.retain(|found| keys.iter().any(|key| found.path.is_at_or_below(key)));
+        listing.left_out.clear();
+        Ok(listing)
+    }
+
+    fn watch(&self, report: ReportChange) -> Result<Box<dyn Watch>, SourceError> {
+        let watch = MemoryWatch(Arc::new(report));
+        let mut watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
+        watches.push(Arc::downgrade(&watch.0));
+        Ok(Box::new(watch))
+    }
+
     fn read(&self, path: &DocumentPath, cap: SizeCap) -> Result<Content, SourceError> {
         self.file(path.as_str(), cap)
     }
@@ -172,6 +217,15 @@ impl DocumentSource for MemorySource {
             Ok(path) if path.category().is_none() => self.read(&path, cap),
             _ => Err(SourceError::NotFound { path: name.to_owned() }),
         }
+    }
+}
+
+/// Holds what its source calls.
+struct MemoryWatch(Arc<ReportChange>);
+
+impl Watch for MemoryWatch {
+    fn is_alive(&self) -> bool {
+        true
     }
 }
 

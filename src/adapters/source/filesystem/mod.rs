@@ -4,6 +4,8 @@ mod entry;
 mod read;
 mod walk;
 
+mod watch;
+
 #[cfg(unix)]
 #[path = "folder_unix.rs"]
 mod folder;
@@ -15,15 +17,19 @@ mod folder;
 #[cfg(unix)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::adapters::source::filesystem::folder::Folder;
+use crate::adapters::source::filesystem::watch::FilesystemWatch;
 use crate::adapters::source::ignore_file;
 use crate::domain::document::DocumentPath;
 use crate::domain::exclusion::ExclusionRules;
 use crate::domain::format::EnabledFormats;
-use crate::ports::document_source::{Content, DocumentSource, Listing, SizeCap, SourceError};
+use crate::ports::document_source::{
+    Content, DocumentSource, Listing, Note, ReportChange, SizeCap, SourceError, Watch,
+};
 
 /// Files below a folder, none of them reached through a link.
 ///
@@ -80,6 +86,12 @@ impl FilesystemSource {
         }
     }
 
+    /// The rules with the ignore file as it is now.
+    fn rules_now(&self) -> (ExclusionRules, Vec<Note>) {
+        let place = self.root.display().to_string();
+        ignore_file::with_ignore_file(self, self.rules.clone(), &place)
+    }
+
     fn open_root(&self) -> Result<Folder, SourceError> {
         Folder::open(&self.root).map_err(|error| unavailable("", error))
     }
@@ -99,10 +111,20 @@ fn usable(root: &Path) -> Result<PathBuf, UnusableRoot> {
 impl DocumentSource for FilesystemSource {
     fn list(&self) -> Result<Listing, SourceError> {
         let root = self.open_root()?;
-        let place = self.root.display().to_string();
-        let (rules, notes) = ignore_file::with_ignore_file(self, self.rules.clone(), &place);
+        let (rules, notes) = self.rules_now();
         let (found, left_out) = walk::walk(&root, &self.formats, &rules)?;
         Ok(Listing { found, left_out, notes })
+    }
+
+    fn list_below(&self, keys: &BTreeSet<String>) -> Result<Listing, SourceError> {
+        let root = self.open_root()?;
+        let (rules, notes) = self.rules_now();
+        let found = walk::walk_below(&root, keys, &self.formats, &rules)?;
+        Ok(Listing { found, left_out: Vec::new(), notes })
+    }
+
+    fn watch(&self, report: ReportChange) -> Result<Box<dyn Watch>, SourceError> {
+        Ok(Box::new(FilesystemWatch::begin(self.clone(), report)?))
     }
 
     fn read(&self, path: &DocumentPath, cap: SizeCap) -> Result<Content, SourceError> {

@@ -1,5 +1,6 @@
 //! From a folder to the documents below it.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io;
 
@@ -36,6 +37,37 @@ pub(super) fn walk(
     Ok((walk.found, walk.left_out))
 }
 
+/// Lists the documents at or below some keys, sorted. What only looks like one
+/// is not mentioned: whoever lists everything tells of it.
+///
+/// # Errors
+///
+/// As [`walk`].
+pub(super) fn walk_below(
+    root: &Folder,
+    keys: &BTreeSet<String>,
+    formats: &EnabledFormats,
+    rules: &ExclusionRules,
+) -> Result<Vec<Found>, SourceError> {
+    let mut walk = Walk::new(formats, rules);
+    for key in outermost(keys) {
+        walk.begin_at(root, key).map_err(|error| unavailable(key, error))?;
+        while let Some(key) = walk.pending.pop() {
+            walk.enter(root, &key).map_err(|error| unavailable(&key, error))?;
+        }
+    }
+    walk.found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    Ok(walk.found)
+}
+
+/// The keys that lie below none of the others.
+fn outermost(keys: &BTreeSet<String>) -> impl Iterator<Item = &str> {
+    keys.iter().map(String::as_str).filter(|key| {
+        let above = key.match_indices('/').map(|(end, _)| &key[..end]);
+        !above.chain((!key.is_empty()).then_some("")).any(|above| keys.contains(above))
+    })
+}
+
 struct Walk<'rules> {
     formats: &'rules EnabledFormats,
     rules: &'rules ExclusionRules,
@@ -48,6 +80,32 @@ struct Walk<'rules> {
 impl<'rules> Walk<'rules> {
     fn new(formats: &'rules EnabledFormats, rules: &'rules ExclusionRules) -> Self {
         Self { formats, rules, pending: Vec::new(), found: Vec::new(), left_out: Vec::new() }
+    }
+
+    /// Begins with what is at a key, if it lies in no excluded folder.
+    fn begin_at(&mut self, root: &Folder, key: &str) -> io::Result<()> {
+        if key.is_empty() {
+            self.pending.push(String::new());
+            return Ok(());
+        }
+        let excluded = key.match_indices('/').any(|(end, _)| self.rules.excludes_dir(&key[..end]));
+        if excluded || DocumentPath::new(key).is_err() {
+            return Ok(());
+        }
+        let (parent, name) = key.rsplit_once('/').unwrap_or(("", key));
+        let looked = root.below(parent).and_then(|folder| {
+            let kind = folder.facts(OsStr::new(name))?.kind;
+            Ok((folder, kind))
+        });
+        match looked {
+            Ok((folder, kind)) => {
+                let entry = Entry { name: name.into(), kind: Some(kind) };
+                self.look_at(&folder, parent, &entry)
+            }
+            Err(error) if is_gone(&error) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::InvalidFilename => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Lists one folder.
@@ -157,6 +215,14 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+
+    #[test]
+    fn what_lies_below_another_key_is_not_walked_twice() {
+        let keys = ["a", "a/b", "a/b/c.md", "ab", "c/d.md"].map(str::to_owned).into();
+        assert_eq!(outermost(&keys).collect::<Vec<_>>(), ["a", "ab", "c/d.md"]);
+        let keys = ["", "a"].map(str::to_owned).into();
+        assert_eq!(outermost(&keys).collect::<Vec<_>>(), [""]);
+    }
 
     #[test]
     fn a_folder_that_went_away_meanwhile_has_no_documents() {
