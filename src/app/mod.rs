@@ -10,6 +10,7 @@ pub mod registry;
 pub mod index;
 pub mod read;
 pub mod search;
+pub mod watch;
 
 pub mod service;
 pub mod wiring;

@@ -48,6 +48,7 @@ impl Bench {
             exclude_headings: Vec::new(),
             in_flight_kib: IN_FLIGHT_KIB,
             clock: Arc::new(|| "2026-04-16T10:00:00Z".to_owned()),
+            turn: Arc::default(),
         };
         Self { source, indexer, counting, log: Arc::default() }
     }

@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tokio::sync::Mutex;
+
 use crate::adapters::embedder;
 use crate::adapters::model::catalogue;
 use crate::adapters::parser::guarded::Guarded;
@@ -20,6 +22,7 @@ use crate::app::read::Reader;
 use crate::app::registry::Registry;
 use crate::app::search::Searcher;
 use crate::app::service::Service;
+use crate::app::watch::Watcher;
 use crate::ports::chunk_store::ChunkStore;
 use crate::ports::document_source::DocumentSource;
 use crate::ports::embedder::Engine;
@@ -79,6 +82,8 @@ pub struct Groove {
     source: Arc<dyn DocumentSource>,
     registry: Registry,
     store: Arc<SqliteStore>,
+    /// Shared by all that index.
+    turn: Arc<Mutex<()>>,
 }
 
 impl fmt::Debug for Groove {
@@ -126,7 +131,8 @@ impl Groove {
         let parsers: [Arc<dyn Parser>; 1] = [Arc::new(Guarded::new(MarkdownParser::new()))];
         let registry = Registry::new(parsers, &config.formats);
         let source = Arc::new(source);
-        Ok(Some(Self { place, config, model, source, registry, store }))
+        let turn = Arc::default();
+        Ok(Some(Self { place, config, model, source, registry, store, turn }))
     }
 
     /// Where the knowledge base and its index lie.
@@ -177,7 +183,17 @@ impl Groove {
             exclude_headings: self.config.exclude_headings.clone(),
             in_flight_kib: IN_FLIGHT_KIB,
             clock,
+            turn: Arc::clone(&self.turn),
         }
+    }
+
+    /// The use case of following changes; nothing if it is switched off.
+    pub fn watcher(&self, clock: Clock) -> Option<Watcher> {
+        self.config.watch.enabled.then(|| Watcher {
+            indexer: self.indexer(clock),
+            place: self.place.root.display().to_string(),
+            debounce: self.config.watch.debounce,
+        })
     }
 
     /// The use case of searching.

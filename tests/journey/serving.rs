@@ -130,4 +130,67 @@ mod with_model {
             }
         }
     }
+
+    /// Asks until the hits' paths are these.
+    async fn until_found<S: rmcp::service::Service<rmcp::RoleClient>>(
+        client: &rmcp::service::RunningService<rmcp::RoleClient, S>,
+        query: &str,
+        paths: &[&str],
+    ) {
+        let mut last = Value::Null;
+        for _ in 0..200 {
+            let (found, _) = call(client, "search", json!({"query": query})).await;
+            let hits = found["results"].as_array().unwrap();
+            let exact = hits.iter().filter(|hit| hit["matched_by"].to_string().contains("full"));
+            let mut exact: Vec<_> = exact.filter_map(|hit| hit["path"].as_str()).collect();
+            exact.sort_unstable();
+            if exact == paths {
+                return;
+            }
+            last = found;
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        panic!("{query}: {paths:?} never came to be: {last}");
+    }
+
+    // IDX-147 IDX-149 IDX-152a IDX-153 IDX-B22 CLI-79
+    #[tokio::test]
+    #[ignore = "needs the model all-MiniLM-L6-v2; `make test` gets it"]
+    async fn a_served_index_follows_the_files() {
+        let base = Base::sample();
+        base.indexed(&["--quiet"]);
+        let transport = TokioChildProcess::new(server(&base, &["--debounce-ms", "50"])).unwrap();
+        let client = ().serve(transport).await.unwrap();
+        let kb = base.kb();
+        // The watch is armed beside the handshake.
+        base.write("first.md", "The quokka is a small wallaby.");
+        for attempt in 0.. {
+            let (found, _) = call(&client, "search", json!({"query": "\"quokka\""})).await;
+            if found["results"][0]["path"] == "first.md" {
+                break;
+            }
+            assert!(attempt < 100, "{found}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            base.write("first.md", format!("The quokka is a small wallaby. {attempt}"));
+        }
+        base.write("birds/kea.md", "The kea is a parrot that opens rucksacks.");
+        until_found(&client, "\"rucksacks\"", &["birds/kea.md"]).await;
+        base.write("birds/kea.md", "The kea is a parrot that unscrews aerials.");
+        until_found(&client, "\"aerials\"", &["birds/kea.md"]).await;
+        until_found(&client, "\"rucksacks\"", &[]).await;
+        // As editors save: a new file takes the old one's name.
+        base.write("birds/.kea.md.tmp", "The kea is a parrot that collects gaskets.");
+        std::fs::rename(kb.join("birds/.kea.md.tmp"), kb.join("birds/kea.md")).unwrap();
+        until_found(&client, "\"gaskets\"", &["birds/kea.md"]).await;
+        std::fs::rename(kb.join("birds"), kb.join("parrots")).unwrap();
+        until_found(&client, "\"gaskets\"", &["parrots/kea.md"]).await;
+        base.write("parrots/deep/er/kaka.md", "The kaka drinks nectar at dusk.");
+        until_found(&client, "\"nectar\"", &["parrots/deep/er/kaka.md"]).await;
+        std::fs::remove_dir_all(kb.join("parrots")).unwrap();
+        until_found(&client, "\"nectar\"", &[]).await;
+        until_found(&client, "\"gaskets\"", &[]).await;
+        client.cancel().await.unwrap();
+        let again = base.indexed(&["--quiet"]);
+        assert!(again.contains("(0 updated, 0 renamed, 0 deleted"), "{again}");
+    }
 }

@@ -68,7 +68,7 @@ impl MemorySource {
 
     /// Puts a file in, in place of one that has the same key.
     pub fn put(&self, key: impl Into<String>, bytes: impl Into<Vec<u8>>) {
-        self.insert(key.into(), File::Bytes(bytes.into()));
+        self.insert(&key.into(), File::Bytes(bytes.into()));
     }
 
     /// Takes a file out, and tells whether it was there.
@@ -83,17 +83,23 @@ impl MemorySource {
     /// A listing treats it as it would a file that deserves the refusal: one with
     /// a second name is left out, a link is not even mentioned.
     pub fn put_refused(&self, key: impl Into<String>, reason: Refusal) {
-        self.insert(key.into(), File::Refused(reason));
+        self.insert(&key.into(), File::Refused(reason));
     }
 
     /// Puts a file in that is listed, but cannot be read.
     pub fn put_failing(&self, key: impl Into<String>) {
-        self.insert(key.into(), File::Failing);
+        self.insert(&key.into(), File::Failing);
     }
 
-    fn insert(&self, key: String, file: File) {
-        self.write().insert(key.clone(), file);
-        self.report(&key);
+    /// How many watches are on.
+    pub fn watch_count(&self) -> usize {
+        let watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
+        watches.iter().filter(|watch| watch.strong_count() > 0).count()
+    }
+
+    fn insert(&self, key: &str, file: File) {
+        self.write().insert(key.to_owned(), file);
+        self.report(key);
     }
 
     /// Tells every watch that is left of a change.

@@ -19,6 +19,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
+use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use crate::app::config::IndexSettings;
@@ -57,6 +58,8 @@ pub struct Indexer {
     pub in_flight_kib: u32,
     /// When a document is indexed.
     pub clock: Clock,
+    /// Held by the run that is on: there is one at a time in a process.
+    pub turn: Arc<Mutex<()>>,
 }
 
 impl fmt::Debug for Indexer {
@@ -82,6 +85,7 @@ impl Indexer {
     /// is not the index's. What was written before that stays; after a forced
     /// run, that is nothing.
     pub async fn run(&self, force: bool, observer: &Arc<dyn Observer>) -> Result<Report, AppError> {
+        let _turn = self.turn.lock().await;
         let started = Instant::now();
         observer.event(IndexEvent::Started { force });
         let declared = self.declared_fields().await?;
@@ -120,6 +124,41 @@ impl Indexer {
         Ok(report)
     }
 
+    /// Runs over a part of the knowledge base, in which something has changed.
+    /// Afterwards the index has of this part what a run over everything would
+    /// have left; only a document that was moved from another part is embedded
+    /// again.
+    ///
+    /// - `part`: keys of documents and folders.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run).
+    pub async fn catch_up(
+        &self,
+        part: &BTreeSet<String>,
+        observer: &Arc<dyn Observer>,
+    ) -> Result<Report, AppError> {
+        let _turn = self.turn.lock().await;
+        let started = Instant::now();
+        let summary = self.store.snapshot().await?.summary().await?;
+        check_identity(&summary, &self.model)?;
+        // Another schema waits for a run over everything.
+        let declared = match summary.declared_fields.clone() {
+            Some(declared) => declared,
+            None => self.declared_fields().await?,
+        };
+        let keys = part.clone();
+        let listing =
+            self.blocking("listing", move |indexer| indexer.source.list_below(&keys)).await??;
+        let mode = self.settle(false, false, &summary, observer).await?;
+        let mut report = Report::default();
+        let plan = self.plan(part, listing, false, false, observer, &mut report).await?;
+        self.carry_out(plan, mode, Arc::new(declared), observer, &mut report).await?;
+        report.duration = started.elapsed();
+        Ok(report)
+    }
+
     /// Makes this indexer's store hold what the source was found to hold.
     async fn bring_up_to_date(
         &self,
@@ -132,7 +171,9 @@ impl Indexer {
         let redeclared = summary.declared_fields.as_ref() != Some(&declared);
         let mode = self.settle(force, redeclared, &summary, observer).await?;
         let mut report = Report { not_nameable: listing.not_nameable(), ..Report::default() };
-        let plan = self.plan(listing, force, redeclared, observer, &mut report).await?;
+        let everything = BTreeSet::from([String::new()]);
+        let plan =
+            self.plan(&everything, listing, force, redeclared, observer, &mut report).await?;
         self.carry_out(plan, mode, Arc::new(declared.clone()), observer, &mut report).await?;
         if redeclared || force {
             self.store.apply(vec![Change::Declare(Some(declared))]).await?;

@@ -57,10 +57,14 @@ impl Listing {
 }
 
 impl Indexer {
-    /// Compares the listing with the store. Renames and measured sizes are
-    /// written here; everything else is left to the plan.
+    /// Compares a listing with what the store has of the same part of the
+    /// source. Renames and measured sizes are written here; everything else is
+    /// left to the plan.
+    ///
+    /// - `part`: keys at or below which everything was listed.
     pub(super) async fn plan(
         &self,
+        part: &BTreeSet<String>,
         listing: Listing,
         force: bool,
         redeclared: bool,
@@ -68,8 +72,13 @@ impl Indexer {
         report: &mut Report,
     ) -> Result<Plan, AppError> {
         let snapshot = self.store.snapshot().await?;
-        let mut rows: BTreeMap<DocumentPath, Arc<Document>> =
-            snapshot.documents().await?.into_iter().map(|row| (row.path.clone(), row)).collect();
+        let mut rows: BTreeMap<DocumentPath, Arc<Document>> = snapshot
+            .documents()
+            .await?
+            .into_iter()
+            .filter(|row| part.iter().any(|key| row.path.is_at_or_below(key)))
+            .map(|row| (row.path.clone(), row))
+            .collect();
         let mode = snapshot.summary().await?.context_mode.unwrap_or_default();
         drop(snapshot);
 

@@ -99,8 +99,12 @@ async fn search(arguments: SearchArgs, loaded: LoadedConfig) -> anyhow::Result<E
     Ok(ExitCode::SUCCESS)
 }
 
-async fn serve(arguments: ServeArgs, loaded: LoadedConfig) -> anyhow::Result<ExitCode> {
+async fn serve(arguments: ServeArgs, mut loaded: LoadedConfig) -> anyhow::Result<ExitCode> {
     refuse_what_stdio_has_not(&arguments, &loaded.config)?;
+    loaded.config.watch.enabled &= !arguments.no_watch;
+    if let Some(debounce_ms) = arguments.debounce_ms {
+        loaded.config.watch.debounce = Duration::from_millis(debounce_ms);
+    }
     let groove = open(
         &arguments.kb,
         &arguments.model,
@@ -118,6 +122,7 @@ async fn serve(arguments: ServeArgs, loaded: LoadedConfig) -> anyhow::Result<Exi
     }
     let groove = Arc::new(groove);
     tokio::spawn(warm_up(Arc::clone(&groove)));
+    let watching = groove.watcher(clock()).map(|watcher| tokio::spawn(watcher.run()));
     let stop = Box::pin(async {
         asked_to_stop().await;
         // What was taken is still answered; who asks twice does not want to wait
@@ -134,6 +139,9 @@ async fn serve(arguments: ServeArgs, loaded: LoadedConfig) -> anyhow::Result<Exi
         "serving over standard input and output"
     );
     let served = wiring::serve_stdio(groove.service(clock()), stop).await;
+    if let Some(watching) = watching {
+        watching.abort();
+    }
     groove.close().await;
     served?;
     Ok(ExitCode::SUCCESS)
