@@ -71,14 +71,25 @@ pub struct EndpointSettings {
     pub dimension: usize,
     /// Whether a request names the dimension.
     pub request_dimensions: bool,
-    /// The bearer token.
-    pub api_key: Option<ApiKey>,
+    /// The bearer token, or where it comes from.
+    pub api_key: Option<KeySetting>,
     /// Bounds one attempt, its body included; at least one second.
     pub timeout: Duration,
     /// The most characters of a text that are sent, at least 1.
     pub max_input_chars: usize,
     /// How often a failed request is sent again, 0 to 10.
     pub max_retries: u32,
+}
+
+/// A bearer token, or where it comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeySetting {
+    /// The token.
+    Given(ApiKey),
+    /// A file that holds it, by its absolute path.
+    File(PathBuf),
+    /// A program that prints it, with its arguments; at least one word.
+    Command(Vec<String>),
 }
 
 /// A bearer token, which no output shows.

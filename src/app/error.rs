@@ -19,8 +19,8 @@ pub enum AppError {
     /// The index was made with another model than the one that is configured.
     #[error(
         "this index was built with {} (dimension {}), but the current model is {} (dimension {}); \
-         rebuild it with `{remedy}`, or go on with the recorded model: --model {}",
-        recorded.model, recorded.dimension, current.model, current.dimension, recorded.model
+         rebuild it with `{remedy}`, or go on with the recorded model: {way_back}",
+        recorded.model, recorded.dimension, current.model, current.dimension
     )]
     OtherModel {
         /// What the index records.
@@ -29,6 +29,8 @@ pub enum AppError {
         current: ModelIdentity,
         /// The command that rebuilds the index.
         remedy: String,
+        /// How to name the recorded model.
+        way_back: String,
     },
     /// The query could not be embedded.
     #[error("the query could not be embedded")]
@@ -36,6 +38,9 @@ pub enum AppError {
     /// Documents could not be embedded.
     #[error("documents could not be embedded")]
     EmbedDocuments(#[source] EmbedError),
+    /// A remote model does not embed, so a forced run did not begin.
+    #[error("a probe could not be embedded, so nothing was removed")]
+    Probe(#[source] EmbedError),
     /// Candidates could not be scored again.
     #[error("the candidates could not be reranked")]
     Rerank(#[from] RerankError),
@@ -54,6 +59,19 @@ pub enum AppError {
         /// The work.
         what: &'static str,
     },
+}
+
+impl AppError {
+    /// What an endpoint said, for the operator of the command line and nobody
+    /// else.
+    pub fn answer_of_endpoint(&self) -> Option<&str> {
+        match self {
+            Self::EmbedQuery(EmbedError::Remote { answer, .. })
+            | Self::EmbedDocuments(EmbedError::Remote { answer, .. })
+            | Self::Probe(EmbedError::Remote { answer, .. }) => answer.as_deref(),
+            _ => None,
+        }
+    }
 }
 
 /// An error with all of its causes, on one line.

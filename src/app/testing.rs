@@ -13,7 +13,7 @@ use crate::adapters::source::memory::MemorySource;
 use crate::adapters::store::memory::MemoryStore;
 use crate::app::config::{IndexSettings, SearchSettings};
 use crate::app::index::{IN_FLIGHT_KIB, IndexEvent, Indexer, Observer, Report};
-use crate::app::model::Model;
+use crate::app::model::{Load, Model};
 use crate::app::registry::Registry;
 use crate::app::search::Searcher;
 use crate::domain::document::DocumentPath;
@@ -43,7 +43,7 @@ impl Bench {
             source: Arc::clone(&source) as Arc<_>,
             registry: Registry::new(parsers, &EnabledFormats::default()),
             store: Arc::new(MemoryStore::new()),
-            model: model(&counting),
+            model: model(&counting, Model::new),
             settings: IndexSettings::default(),
             exclude_headings: Vec::new(),
             in_flight_kib: IN_FLIGHT_KIB,
@@ -98,15 +98,20 @@ impl Bench {
     /// Forgets the loaded model, as a new process has.
     pub(crate) fn restart(&mut self) {
         self.counting.loads.store(0, Ordering::Relaxed);
-        self.indexer.model = model(&self.counting);
+        self.indexer.model = model(&self.counting, Model::new);
+    }
+
+    /// The same, with a model that is taken for one behind an endpoint.
+    pub(crate) fn restart_remote(&mut self) {
+        self.indexer.model = model(&self.counting, Model::remote);
     }
 }
 
 /// A model of 64 numbers whose loads and texts are counted.
-fn model(counting: &Arc<Counting>) -> Arc<Model> {
+fn model(counting: &Arc<Counting>, make: fn(ModelIdentity, Load) -> Model) -> Arc<Model> {
     let identity = HashingEmbedder::new(64).identity().clone();
     let counting = Arc::clone(counting);
-    Arc::new(Model::new(
+    Arc::new(make(
         identity,
         Box::new(move || {
             let counting = Arc::clone(&counting);
@@ -131,6 +136,10 @@ pub(crate) struct Counting {
     pub(crate) broken: Mutex<bool>,
     /// Texts that hold this word are refused.
     pub(crate) refused: Mutex<Option<String>>,
+    /// What a refusal says of other batches.
+    pub(crate) accepted_others: AtomicBool,
+    /// What was embedded first since the texts were last counted.
+    pub(crate) first: Mutex<Vec<String>>,
     failing: AtomicBool,
 }
 
@@ -149,6 +158,8 @@ impl Default for Counting {
             texts: AtomicUsize::default(),
             broken: Mutex::default(),
             refused: Mutex::default(),
+            accepted_others: AtomicBool::default(),
+            first: Mutex::default(),
             failing: AtomicBool::default(),
         }
     }
@@ -168,13 +179,17 @@ impl Embedder for Counting {
         if let Some(word) = &*self.refused.lock().unwrap()
             && texts.iter().any(|text| text.contains(word.as_str()))
         {
-            return Err(EmbedError::Refused { reason: "HTTP 413".to_owned() });
+            let reason = "HTTP 413".to_owned();
+            let accepted_others = self.accepted_others.load(Ordering::Relaxed);
+            return Err(EmbedError::Refused { reason, accepted_others });
         }
         if self.failing.swap(false, Ordering::Relaxed) {
             let what = "hashing".to_owned();
             return Err(EmbedError::Unavailable { what, source: "it failed".into() });
         }
-        self.texts.fetch_add(texts.len(), Ordering::Relaxed);
+        if self.texts.fetch_add(texts.len(), Ordering::Relaxed) == 0 {
+            *self.first.lock().unwrap() = texts.to_vec();
+        }
         self.embedder.embed_documents(texts).await
     }
 
@@ -216,6 +231,9 @@ impl Observer for Log {
             IndexEvent::Renamed { from, to } => format!("renamed {from} -> {to}"),
             IndexEvent::Deleted { path } => format!("deleted {path}"),
             IndexEvent::Skipped { path, reason } => format!("skipped {path}: {reason}"),
+            IndexEvent::Rejected { path, reason, forced } => {
+                format!("rejected {path}: {reason}; {}", IndexEvent::fate_of_rejected(forced))
+            }
             IndexEvent::FrontmatterUnparsed { path, .. } => format!("unparsed {path}"),
             IndexEvent::Note(text) => format!("note: {text}"),
             IndexEvent::Warning(text) => format!("warning: {text}"),

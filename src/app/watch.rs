@@ -243,6 +243,11 @@ impl Observer for Lines {
             IndexEvent::Skipped { path, reason } => {
                 tracing::warn!("watcher: skipped {path}: {reason}");
             }
+            IndexEvent::Rejected { path, reason, .. } => {
+                tracing::warn!(
+                    "watcher: skipped {path}: the embedding endpoint rejected the input ({reason})"
+                );
+            }
             IndexEvent::FrontmatterUnparsed { path, reason } => {
                 tracing::warn!("watcher: {path}: failed to parse YAML frontmatter: {reason}");
             }

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 
 use crate::adapters::embedder;
+use crate::adapters::embedder::openai::{self, Endpoint, KeySource, OpenAiEmbedder, Secret};
 use crate::adapters::model::catalogue;
 use crate::adapters::parser::guarded::Guarded;
 use crate::adapters::parser::markdown::MarkdownParser;
 use crate::adapters::source::filesystem::FilesystemSource;
 use crate::adapters::store::sqlite::SqliteStore;
 use crate::adapters::transport::stdio::StdioTransport;
-use crate::app::config::Config;
+use crate::app::config::{Config, EndpointSettings, KeySetting};
 use crate::app::error::AppError;
 use crate::app::index::{Clock, IN_FLIGHT_KIB, Indexer, check_identity};
 use crate::app::model::Model;
@@ -25,10 +26,11 @@ use crate::app::service::Service;
 use crate::app::watch::Watcher;
 use crate::ports::chunk_store::ChunkStore;
 use crate::ports::document_source::DocumentSource;
-use crate::ports::embedder::Engine;
+use crate::ports::embedder::{Embedder, Engine};
 use crate::ports::parser::Parser;
 use crate::ports::transport::{Stop, Transport};
 
+pub use crate::adapters::embedder::openai::Proxies;
 pub use crate::adapters::json;
 pub use crate::adapters::model::hub::HubSettings;
 pub use crate::adapters::model::locate::ModelPlaces;
@@ -43,6 +45,8 @@ pub struct Surroundings {
     pub models: ModelPlaces,
     /// How to reach the hub that models are downloaded from.
     pub hub: HubSettings,
+    /// How to reach an embedding endpoint.
+    pub proxies: Proxies,
 }
 
 /// The names of the local models that can be asked for.
@@ -56,12 +60,8 @@ pub fn model_names() -> Vec<&'static str> {
 ///
 /// [`AppError::Invalid`] if there is no model of this name, naming the nearest.
 pub fn model(config: &Config, surroundings: &Surroundings) -> Result<Arc<Model>, AppError> {
-    if config.endpoint.is_some() {
-        return Err(AppError::Invalid(
-            "[embedding].provider = \"openai-compatible\" is not in this build; name a local model \
-             with --model"
-                .to_owned(),
-        ));
+    if let Some(settings) = &config.endpoint {
+        return Ok(Arc::new(remote_model(endpoint(settings, &surroundings.proxies))));
     }
     let entry =
         catalogue::find(&config.model).map_err(|error| AppError::Invalid(error.to_string()))?;
@@ -72,6 +72,37 @@ pub fn model(config: &Config, surroundings: &Surroundings) -> Result<Arc<Model>,
         Box::pin(loaded) as std::pin::Pin<Box<dyn Future<Output = _> + Send>>
     };
     Ok(Arc::new(Model::new(entry.identity(), Box::new(load))))
+}
+
+/// Describes the model behind an endpoint, without asking it.
+fn remote_model(endpoint: Endpoint) -> Model {
+    let Endpoint { document_model, query_model, dimension, .. } = &endpoint;
+    let identity = openai::identity(document_model, query_model, *dimension);
+    let load = move || {
+        let opened = OpenAiEmbedder::new(endpoint.clone());
+        let opened = opened.map(|embedder| Arc::new(embedder) as Arc<dyn Embedder>);
+        Box::pin(async { opened }) as std::pin::Pin<Box<dyn Future<Output = _> + Send>>
+    };
+    Model::remote(identity, Box::new(load))
+}
+
+fn endpoint(settings: &EndpointSettings, proxies: &Proxies) -> Endpoint {
+    Endpoint {
+        url: settings.url.clone(),
+        document_model: settings.document_model.clone(),
+        query_model: settings.query_model.clone(),
+        dimension: settings.dimension,
+        request_dimensions: settings.request_dimensions,
+        key: settings.api_key.as_ref().map(|key| match key {
+            KeySetting::Given(key) => KeySource::Given(Secret::new(key.reveal())),
+            KeySetting::File(path) => KeySource::File(path.clone()),
+            KeySetting::Command(words) => KeySource::Command(words.clone()),
+        }),
+        timeout: settings.timeout,
+        max_input_chars: settings.max_input_chars,
+        max_retries: settings.max_retries,
+        proxies: proxies.clone(),
+    }
 }
 
 /// A knowledge base whose files and index are open.

@@ -63,6 +63,19 @@ pub enum EmbedError {
     Refused {
         /// Why, without any of the input.
         reason: String,
+        /// Whether others of the same call were taken.
+        accepted_others: bool,
+    },
+    /// A model that is reached over a network could not be had.
+    #[error("{what} {reason}")]
+    Remote {
+        /// The endpoint, by origin and path.
+        what: String,
+        /// What it did, as the rest of a sentence.
+        reason: String,
+        /// The beginning of what it said, on one line, for the operator of the
+        /// command line and nobody else.
+        answer: Option<String>,
     },
     /// The model cannot be loaded, reached or run.
     #[error("cannot run the embedding model {what}")]

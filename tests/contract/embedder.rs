@@ -4,17 +4,21 @@
 use std::num::NonZeroUsize;
 #[cfg(feature = "onnx")]
 use std::path::PathBuf;
+use std::time::Duration;
 
 #[cfg(feature = "onnx")]
 use grooveseek::adapters::embedder::fastembed::{FastEmbedEmbedder, OnnxModel};
 use grooveseek::adapters::embedder::hashing::HashingEmbedder;
 use grooveseek::adapters::embedder::native::{NativeEncoder, Precision};
+use grooveseek::adapters::embedder::openai::{Endpoint, OpenAiEmbedder, Proxies};
 #[cfg(feature = "onnx")]
 use grooveseek::adapters::model::catalogue;
 #[cfg(feature = "onnx")]
 use grooveseek::adapters::model::locate::OnnxFolder;
 use grooveseek::domain::embedding::Embedding;
 use grooveseek::ports::embedder::Embedder;
+
+use crate::endpoint;
 
 macro_rules! embedder_contract {
     ($($adapter:tt)+) => {
@@ -31,6 +35,7 @@ macro_rules! embedder_contract {
 }
 
 embedder_contract! { hashing = super::hashing_in_384_dimensions }
+embedder_contract! { openai = super::behind_an_endpoint }
 
 mod with_model {
     use super::*;
@@ -80,6 +85,23 @@ mod with_onnx {
         let cores = NonZeroUsize::new(2).unwrap();
         Box::new(FastEmbedEmbedder::open(model, &[library], cores).unwrap())
     }
+}
+
+fn behind_an_endpoint() -> Box<dyn Embedder> {
+    let fake = endpoint::FakeEndpoint::new(&[]);
+    let endpoint = Endpoint {
+        url: fake.url(),
+        document_model: "documents".to_owned(),
+        query_model: "queries".to_owned(),
+        dimension: endpoint::DIMENSION,
+        request_dimensions: false,
+        key: None,
+        timeout: Duration::from_mins(1),
+        max_input_chars: 8000,
+        max_retries: 0,
+        proxies: Proxies::default(),
+    };
+    Box::new(OpenAiEmbedder::new(endpoint).unwrap())
 }
 
 /// Waits for an answer; each case has a runtime of its own.

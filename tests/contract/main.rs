@@ -42,3 +42,6 @@ mod embedder;
 mod parser;
 mod reranker;
 mod transport;
+
+#[path = "../support/endpoint.rs"]
+mod endpoint;

@@ -18,9 +18,12 @@
 mod groove;
 
 mod command_line;
+mod endpoints;
 mod indexing;
 mod relevance;
 mod serving;
 
+#[path = "../support/endpoint.rs"]
+mod endpoint;
 #[path = "../support/judged.rs"]
 mod judged;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use grooveseek::app::config::Config;
 use grooveseek::app::index::{IndexEvent, Observer, Report};
 use grooveseek::app::search::{Patience, Searcher};
-use grooveseek::app::wiring::{Groove, HubSettings, IndexFile, ModelPlaces, Surroundings};
+use grooveseek::app::wiring::{Groove, HubSettings, IndexFile, ModelPlaces, Proxies, Surroundings};
 use grooveseek::domain::evaluation::{ndcg_at, recall_at};
 use grooveseek::domain::query::CompiledQuery;
 use grooveseek::domain::search::SearchRequest;
@@ -93,6 +93,7 @@ pub(crate) async fn indexed(kb: &Path, model_folder: &Path) -> (Groove, Report) 
             ..ModelPlaces::default()
         },
         hub: HubSettings { endpoint: "http://127.0.0.1:9".to_owned(), ..HubSettings::default() },
+        proxies: Proxies::default(),
     };
     let mut config = Config::default();
     config.use_local_model(model_folder.file_name().unwrap().to_str().unwrap());

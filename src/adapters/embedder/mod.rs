@@ -7,6 +7,8 @@ pub mod native;
 #[cfg(feature = "onnx")]
 pub mod fastembed;
 
+pub mod openai;
+
 pub mod hashing;
 
 pub use crate::adapters::embedder::local::open;

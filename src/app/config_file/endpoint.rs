@@ -2,19 +2,21 @@
 
 use std::time::Duration;
 
-use crate::app::config::{ApiKey, Config, EndpointSettings};
+use crate::app::config::{ApiKey, Config, EndpointSettings, KeySetting};
 use crate::app::config_file::error::ConfigError;
 use crate::app::config_file::keys::shown;
 use crate::app::config_file::read::Reader;
 
 /// The keys that mean something only with an endpoint.
-const ENDPOINT_ONLY: [&str; 9] = [
+const ENDPOINT_ONLY: [&str; 11] = [
     "embedding.endpoint",
     "embedding.query_model",
     "embedding.document_model",
     "embedding.dimension",
     "embedding.request_dimensions",
     "embedding.api_key",
+    "embedding.api_key_file",
+    "embedding.api_key_command",
     "embedding.timeout_seconds",
     "embedding.max_input_chars",
     "embedding.max_retries",
@@ -98,13 +100,42 @@ fn endpoint(
             .integer("embedding.dimension", 1..=8192)?
             .ok_or_else(|| missing("embedding.dimension"))?,
         request_dimensions: reader.flag("embedding.request_dimensions").unwrap_or(false),
-        api_key: api_key
-            .cloned()
-            .or_else(|| reader.text("embedding.api_key").and_then(ApiKey::new)),
+        api_key: key(reader, api_key)?,
         timeout: Duration::from_secs(seconds),
         max_input_chars: reader.integer("embedding.max_input_chars", 1..=i64::MAX)?.unwrap_or(8000),
         max_retries: reader.integer("embedding.max_retries", 0..=10)?.unwrap_or(3),
     })
+}
+
+/// Where the bearer token comes from: the environment, else one of three keys.
+fn key(
+    reader: &Reader<'_>,
+    from_environment: Option<&ApiKey>,
+) -> Result<Option<KeySetting>, ConfigError> {
+    let named = ["embedding.api_key", "embedding.api_key_file", "embedding.api_key_command"]
+        .into_iter()
+        .filter(|key| reader.has(key))
+        .collect::<Vec<_>>();
+    if let [_, second, ..] = named[..] {
+        let keys: Vec<String> = named.iter().map(|key| shown(key)).collect();
+        let reason = format!("{} all name the API key; keep one of them", keys.join(", "));
+        return Err(reader.conflict(second, &reason));
+    }
+    let file = reader.absolute_path("embedding.api_key_file")?;
+    let command = reader.texts("embedding.api_key_command");
+    if command.as_ref().is_some_and(|words| words.first().is_none_or(String::is_empty)) {
+        return Err(reader.refused(
+            "embedding.api_key_command",
+            "a program and its arguments, as a list of strings",
+        ));
+    }
+    let given = from_environment
+        .cloned()
+        .or_else(|| reader.text("embedding.api_key").and_then(ApiKey::new));
+    Ok(given
+        .map(KeySetting::Given)
+        .or(file.map(KeySetting::File))
+        .or(command.map(KeySetting::Command)))
 }
 
 /// Tells whether a text is an absolute `http` or `https` URL without user
@@ -262,12 +293,38 @@ mod tests {
     fn the_key_of_the_environment_wins_and_a_blank_one_is_none() {
         let token = |text: &str, variable: &str| {
             let endpoint = read_with_key(text, ApiKey::new(variable)).endpoint.unwrap();
-            endpoint.api_key.map(|key| key.reveal().to_owned())
+            endpoint.api_key.map(|key| match key {
+                KeySetting::Given(key) => key.reveal().to_owned(),
+                other => format!("{other:?}"),
+            })
         };
         let file = with("api_key = 'from file'");
         assert_eq!(token(&file, "from variable").as_deref(), Some("from variable"));
         assert_eq!(token(&file, "").as_deref(), Some("from file"));
         assert_eq!(token(&with("api_key = ' '"), ""), None);
+        let file = with("api_key_file = '/run/secrets/key'");
+        assert_eq!(token(&file, "from variable").as_deref(), Some("from variable"));
+    }
+
+    // IDX-B25
+    #[test]
+    fn the_key_may_come_from_a_file_or_a_command_but_from_one_place_only() {
+        let key = |line: &str| read(&with(line)).endpoint.unwrap().api_key;
+        let file = KeySetting::File("/run/secrets/key".into());
+        assert_eq!(key("api_key_file = '/run/secrets/key'"), Some(file));
+        let command = KeySetting::Command(vec!["pass".to_owned(), "embeddings".to_owned()]);
+        assert_eq!(key("api_key_command = ['pass', 'embeddings']"), Some(command));
+        for (line, said) in [
+            ("api_key_file = 'key'", "an absolute path"),
+            ("api_key_command = []", "a program and its arguments"),
+            ("api_key_command = ['']", "a program and its arguments"),
+            ("api_key_command = 'pass s3cret'", "a list of strings"),
+            ("api_key = 's3cret'\napi_key_file = '/k'", "keep one of them"),
+            ("api_key_file = '/k'\napi_key_command = ['p', 's3cret']", "keep one of them"),
+        ] {
+            let message = refusal(&with(line));
+            assert!(message.contains(said) && !message.contains("s3cret"), "{line}: {message}");
+        }
     }
 
     // IDX-172
@@ -284,6 +341,7 @@ mod tests {
             let name = key.split_once('.').unwrap().1;
             let value = match name {
                 "dimension" | "timeout_seconds" | "max_input_chars" | "max_retries" => "1",
+                "api_key_command" => "['a']",
                 "request_dimensions" => "false",
                 _ => "'https://h'",
             };

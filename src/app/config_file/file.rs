@@ -197,7 +197,7 @@ impl Collector<'_> {
     fn shown_value(&self, name: &str, span: std::ops::Range<usize>, value: &DeValue<'_>) -> String {
         match (name, value) {
             ("embedding.endpoint", DeValue::String(url)) => shown_url(url),
-            ("embedding.endpoint" | "embedding.api_key", other) => {
+            ("embedding.endpoint" | "embedding.api_key" | "embedding.api_key_command", other) => {
                 format!("{} that is not shown", described(other))
             }
             (_, DeValue::Table(_)) => "a section".to_owned(),

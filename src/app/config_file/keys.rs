@@ -52,6 +52,8 @@ pub(super) const KEYS: &[(&str, Kind)] = &[
     ("embedding.dimension", Kind::Integer),
     ("embedding.request_dimensions", Kind::Flag),
     ("embedding.api_key", Kind::Text),
+    ("embedding.api_key_file", Kind::Text),
+    ("embedding.api_key_command", Kind::Texts),
     ("embedding.timeout_seconds", Kind::Integer),
     ("embedding.max_input_chars", Kind::Integer),
     ("embedding.max_retries", Kind::Integer),

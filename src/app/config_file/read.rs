@@ -218,7 +218,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn texts(&self, key: &str) -> Option<Vec<String>> {
+    pub(super) fn texts(&self, key: &str) -> Option<Vec<String>> {
         match &self.file.get(key)?.value {
             Value::Texts(texts) => Some(texts.clone()),
             _ => None,
@@ -315,7 +315,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn absolute_path(&self, key: &str) -> Result<Option<PathBuf>, ConfigError> {
+    pub(super) fn absolute_path(&self, key: &str) -> Result<Option<PathBuf>, ConfigError> {
         let Some(path) = self.text(key).map(Path::new) else {
             return Ok(None);
         };

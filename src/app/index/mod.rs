@@ -24,6 +24,7 @@ use tokio::time::Instant;
 
 use crate::app::config::IndexSettings;
 use crate::app::error::AppError;
+use crate::app::index::write::Inputs;
 use crate::app::model::Model;
 use crate::app::registry::Registry;
 use crate::domain::chunk::ContextMode;
@@ -34,6 +35,12 @@ use crate::ports::document_source::{DocumentSource, Listing, Severity, SizeCap, 
 /// The file in the root of a knowledge base that declares frontmatter keys.
 const SCHEMA_FILE: &str = "groove-schema.toml";
 const SCHEMA_CAP: SizeCap = SizeCap(1024 * 1024);
+
+/// The text that a remote model is asked for before a forced run.
+const PROBE: &str = "GrooveSeek endpoint probe";
+
+/// How the identity of a remote model begins.
+const REMOTE: &str = "openai-compatible:";
 
 /// Tells the time as RFC 3339, UTC.
 pub type Clock = Arc<dyn Fn() -> String + Send + Sync>;
@@ -95,16 +102,18 @@ impl Indexer {
         }
         let listing = self.list(observer).await?;
         if force {
-            // Before anything is built, the model must be there.
-            self.model.get().await.map_err(AppError::EmbedDocuments)?;
+            self.probe().await?;
         }
         // An index without documents has nothing to protect.
-        let mut report = if force && summary.documents > 0 {
+        let (mut report, inputs) = if force && summary.documents > 0 {
             let replacement = self.store.replacement(self.model.identity().clone()).await?;
             let beside = Self { store: replacement.store(), ..self.clone() };
-            let report = beside.bring_up_to_date(force, declared, listing, observer).await?;
-            replacement.commit().await?;
-            report
+            let built = beside.bring_up_to_date(force, declared, listing, observer).await?;
+            // An index of which the endpoint took nothing replaces none.
+            if built.1.rejected == 0 || built.1.accepted {
+                replacement.commit().await?;
+            }
+            built
         } else {
             self.bring_up_to_date(force, declared, listing, observer).await?
         };
@@ -113,15 +122,49 @@ impl Indexer {
         report.documents = summary.documents;
         report.chunks = summary.chunks;
         report.duration = started.elapsed();
+        report.failure = self.failure(force, &report, inputs);
+        observer.event(IndexEvent::Finished(&report));
+        Ok(report)
+    }
+
+    /// Makes sure that the model works, before a forced run begins.
+    async fn probe(&self) -> Result<(), AppError> {
+        let model = self.model.get().await.map_err(AppError::EmbedDocuments)?;
+        if self.model.is_remote() {
+            let texts = [PROBE.to_owned()];
+            model.embed_documents(&texts).await.map_err(AppError::Probe)?;
+        }
+        Ok(())
+    }
+
+    /// Why a run that came to its end does not count as a success.
+    fn failure(&self, force: bool, report: &Report, inputs: Inputs) -> Option<String> {
+        let mut failures = Vec::new();
+        if inputs.rejected > 0 && !inputs.accepted {
+            failures.push(
+                "the embedding endpoint accepted no input at all: check the model and the limits \
+                 in [embedding], and the endpoint itself"
+                    .to_owned(),
+            );
+        }
+        if force && inputs.rejected > 0 {
+            failures.push(if inputs.accepted || report.documents == 0 {
+                format!(
+                    "{} document(s) that the embedding endpoint rejected are not in the index",
+                    inputs.rejected
+                )
+            } else {
+                "the index was left as it was".to_owned()
+            });
+        }
         if self.settings.fail_on_frontmatter_error && report.frontmatter_unparsed > 0 {
-            report.failure = Some(format!(
+            failures.push(format!(
                 "{} document(s) have frontmatter that could not be parsed, and \
                  [index].fail_on_frontmatter_error is set",
                 report.frontmatter_unparsed
             ));
         }
-        observer.event(IndexEvent::Finished(&report));
-        Ok(report)
+        (!failures.is_empty()).then(|| failures.join("; "))
     }
 
     /// Runs over a part of the knowledge base, in which something has changed.
@@ -166,7 +209,7 @@ impl Indexer {
         declared: BTreeSet<String>,
         listing: Listing,
         observer: &Arc<dyn Observer>,
-    ) -> Result<Report, AppError> {
+    ) -> Result<(Report, Inputs), AppError> {
         let summary = self.store.snapshot().await?.summary().await?;
         let redeclared = summary.declared_fields.as_ref() != Some(&declared);
         let mode = self.settle(force, redeclared, &summary, observer).await?;
@@ -174,11 +217,12 @@ impl Indexer {
         let everything = BTreeSet::from([String::new()]);
         let plan =
             self.plan(&everything, listing, force, redeclared, observer, &mut report).await?;
-        self.carry_out(plan, mode, Arc::new(declared.clone()), observer, &mut report).await?;
+        let fields = Arc::new(declared.clone());
+        let inputs = self.carry_out(plan, mode, fields, observer, &mut report).await?;
         if redeclared || force {
             self.store.apply(vec![Change::Declare(Some(declared))]).await?;
         }
-        Ok(report)
+        Ok((report, inputs))
     }
 
     /// Runs blocking work of this indexer on a thread that may block.
@@ -298,10 +342,19 @@ pub fn check_identity(summary: &Summary, model: &Model) -> Result<(), AppError> 
             Err(AppError::OtherModel {
                 recorded: recorded.clone(),
                 current: model.identity().clone(),
-                remedy: format!(
-                    "groove index --kb-path <path> --force --model {}",
-                    model.identity().model
-                ),
+                remedy: if model.is_remote() {
+                    "groove --config <cfg> index --kb-path <path> --force".to_owned()
+                } else {
+                    format!(
+                        "groove index --kb-path <path> --force --model {}",
+                        model.identity().model
+                    )
+                },
+                way_back: if recorded.model.starts_with(REMOTE) {
+                    "--config <cfg> with the [embedding] section that it was built with".to_owned()
+                } else {
+                    format!("--model {}", recorded.model)
+                },
             })
         }
         _ => Ok(()),

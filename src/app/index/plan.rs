@@ -22,6 +22,8 @@ pub(super) struct Plan {
     pub(super) gone: Vec<DocumentPath>,
     /// How many documents were found.
     pub(super) found: usize,
+    /// Whether the run builds anew.
+    pub(super) forced: bool,
 }
 
 /// One document to look into.
@@ -90,7 +92,7 @@ impl Indexer {
                 .into_iter()
                 .map(|found| Task { path: found.path, row: None, work: Work::Index })
                 .collect();
-            return Ok(Plan { tasks, gone: Vec::new(), found });
+            return Ok(Plan { tasks, gone: Vec::new(), found, forced: force });
         }
 
         let scans = self.scan(listing.found, observer).await?;

@@ -70,6 +70,16 @@ pub enum IndexEvent<'a> {
         /// Why, and what would help.
         reason: &'a str,
     },
+    /// The embedding endpoint does not take a document's text.
+    Rejected {
+        /// Which.
+        path: &'a DocumentPath,
+        /// What it answered.
+        reason: &'a str,
+        /// Whether the run builds anew, so that the document is not in the
+        /// index after it.
+        forced: bool,
+    },
     /// A document's frontmatter is not understood; its body is indexed.
     FrontmatterUnparsed {
         /// Which.
@@ -83,6 +93,13 @@ pub enum IndexEvent<'a> {
     Warning(&'a str),
     /// The run is complete.
     Finished(&'a Report),
+}
+
+impl IndexEvent<'_> {
+    /// What a rejection means for the index.
+    pub fn fate_of_rejected(forced: bool) -> &'static str {
+        if forced { "the file is not in the index" } else { "the index keeps what it had" }
+    }
 }
 
 /// What a run did.

@@ -6,6 +6,7 @@ use crate::app::testing::Bench;
 use crate::domain::chunk::ContextMode;
 use crate::domain::embedding::ModelIdentity;
 use crate::ports::chunk_store::Change;
+use crate::ports::embedder::EmbedError;
 
 const LONG: &str = "## One\n\nA first section that is long enough to stand alone, by far.\n\n\
                     ## Two\n\nA second section that is long enough to stand alone as well.\n";
@@ -297,6 +298,110 @@ async fn a_document_that_the_model_refuses_is_skipped_alone() {
     let report = bench.run().await;
     assert_eq!((report.skipped, report.updated), (1, 1));
     assert_eq!(bench.paths().await, ["a.md"]);
+}
+
+// IDX-168 IDX-171 CLI-56
+#[tokio::test]
+async fn a_document_that_is_refused_keeps_what_the_index_had() {
+    let bench = Bench::new(&[("a.md", "Some text about tides."), ("b.md", LONG)]);
+    bench.run().await;
+    *bench.counting.refused.lock().unwrap() = Some("moon".into());
+    bench.source.put("a.md", "Some text about the moon.");
+    bench.source.put("c.md", "Some text about harbours.");
+    bench.log.take();
+    let report = bench.run().await;
+    assert_eq!((report.updated, report.skipped, report.failure), (1, 1, None));
+    let line = "rejected a.md: HTTP 413; the index keeps what it had".to_owned();
+    assert!(bench.log.take().contains(&line));
+    assert!(bench.chunks_of("a.md").await[0].chunk.content.contains("tides"));
+}
+
+// IDX-104
+#[tokio::test]
+async fn a_run_of_which_nothing_was_accepted_fails() {
+    let bench = Bench::new(&[("a.md", "Some text about tides."), ("b.md", "Other tides.")]);
+    *bench.counting.refused.lock().unwrap() = Some("tides".into());
+    let report = bench.run().await;
+    assert_eq!((report.documents, report.skipped), (0, 2));
+    let failure = report.failure.unwrap();
+    assert!(failure.contains("accepted no input") && !failure.contains(';'), "{failure}");
+}
+
+// IDX-170 IDX-104
+#[tokio::test]
+async fn a_file_of_which_a_batch_was_accepted_shows_that_the_endpoint_works() {
+    let bench = Bench::new(&[("a.md", "Some text about tides.")]);
+    *bench.counting.refused.lock().unwrap() = Some("tides".into());
+    bench.counting.accepted_others.store(true, Ordering::Relaxed);
+    let report = bench.run().await;
+    assert_eq!((report.skipped, report.failure), (1, None));
+}
+
+// IDX-104 IDX-171 IDX-92
+#[tokio::test]
+async fn a_forced_run_that_leaves_a_file_out_fails() {
+    let mut bench = Bench::new(&[
+        ("a.md", "Some text about tides."),
+        ("b.md", "---\ntags: [x\n---\nSome text about harbours."),
+    ]);
+    bench.indexer.settings.fail_on_frontmatter_error = true;
+    bench.run().await;
+    *bench.counting.refused.lock().unwrap() = Some("tides".into());
+    bench.log.take();
+    let report = bench.run_forced().await;
+    assert_eq!((report.documents, report.skipped), (1, 1));
+    assert_eq!(bench.paths().await, ["b.md"]);
+    let failure = report.failure.unwrap();
+    let (rejected, frontmatter) = failure.split_once("; ").unwrap();
+    assert!(rejected.contains("1 document(s) that the embedding endpoint rejected"), "{failure}");
+    assert!(frontmatter.contains("frontmatter"), "{failure}");
+    let line = "rejected a.md: HTTP 413; the file is not in the index".to_owned();
+    assert!(bench.log.take().contains(&line));
+}
+
+// IDX-B03 IDX-104
+#[tokio::test]
+async fn a_forced_run_of_which_nothing_was_accepted_replaces_nothing() {
+    let bench = Bench::new(&[("a.md", "Some text about tides.")]);
+    bench.run().await;
+    *bench.counting.refused.lock().unwrap() = Some("tides".into());
+    let report = bench.run_forced().await;
+    assert_eq!((report.documents, bench.paths().await), (1, vec!["a.md".to_owned()]));
+    assert!(report.failure.unwrap().contains("accepted no input at all"));
+}
+
+// IDX-176
+#[tokio::test]
+async fn a_forced_run_over_an_endpoint_sends_one_probe_first() {
+    let mut bench = Bench::new(&[("a.md", "Some text about tides.")]);
+    bench.run().await;
+    bench.restart_remote();
+    bench.embedded();
+    *bench.counting.refused.lock().unwrap() = Some("probe".into());
+    let error = bench.indexer.run(true, &bench.observer()).await.unwrap_err();
+    assert!(matches!(error, AppError::Probe(EmbedError::Refused { .. })), "{error}");
+    assert!(error.to_string().contains("nothing was removed"), "{error}");
+    assert_eq!(bench.paths().await, ["a.md"]);
+    *bench.counting.refused.lock().unwrap() = None;
+    bench.run_forced().await;
+    assert_eq!(*bench.counting.first.lock().unwrap(), ["GrooveSeek endpoint probe"]);
+    assert_eq!(bench.embedded(), 2);
+    bench.source.put("b.md", "Some text about harbours.");
+    bench.run().await;
+    assert_eq!(bench.embedded(), 1, "a run that is not forced sends none");
+}
+
+// IDX-113
+#[tokio::test]
+async fn the_remedy_for_an_endpoint_names_its_configuration() {
+    let mut bench = Bench::new(&[("a.md", LONG)]);
+    bench.run().await;
+    bench.restart_remote();
+    let other = ModelIdentity { model: "openai-compatible:a|b:0123".into(), dimension: 64 };
+    bench.indexer.store.apply(vec![Change::Identify(other)]).await.unwrap();
+    let text = bench.indexer.run(false, &bench.observer()).await.unwrap_err().to_string();
+    assert!(text.contains("groove --config <cfg> index --kb-path <path> --force"), "{text}");
+    assert!(!text.contains("--model"), "{text}");
 }
 
 // IDX-119 IDX-120 IDX-121

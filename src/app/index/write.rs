@@ -56,6 +56,17 @@ struct Tally<'a> {
     found: usize,
     done: usize,
     redescribed: usize,
+    forced: bool,
+    inputs: Inputs,
+}
+
+/// What became of the texts that a model was given.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Inputs {
+    /// Documents of which it did not take a text.
+    pub(super) rejected: u64,
+    /// Whether it took any text at all.
+    pub(super) accepted: bool,
 }
 
 impl Indexer {
@@ -67,10 +78,11 @@ impl Indexer {
         declared: Arc<BTreeSet<String>>,
         observer: &Arc<dyn Observer>,
         report: &mut Report,
-    ) -> Result<(), AppError> {
-        let Plan { tasks, gone, found } = plan;
+    ) -> Result<Inputs, AppError> {
+        let Plan { tasks, gone, found, forced } = plan;
         let done = found - tasks.len();
-        let mut tally = Tally { observer, report, found, done, redescribed: 0 };
+        let inputs = Inputs::default();
+        let mut tally = Tally { observer, report, found, done, redescribed: 0, forced, inputs };
         observer.event(IndexEvent::Advanced { done, total: found });
 
         let (mut prepared, preparing) = self.prepare(tasks, declared);
@@ -99,7 +111,7 @@ impl Indexer {
                 format!("re-read the metadata of {} unchanged document(s)", tally.redescribed);
             observer.event(IndexEvent::Note(&text));
         }
-        Ok(())
+        Ok(tally.inputs)
     }
 
     /// Decides what a document needs, and takes over the vectors of chunks that
@@ -175,16 +187,15 @@ impl Indexer {
         if group.members.is_empty() {
             return Ok(());
         }
-        match self.embed(&mut group.members, mode).await {
+        match self.embed(&mut group.members, mode, tally).await {
             Ok(()) => {}
             Err(EmbedError::Refused { .. }) => {
                 // One of them is at fault; the others must not suffer.
                 for member in &mut group.members {
-                    match self.embed(std::slice::from_mut(member), mode).await {
+                    match self.embed(std::slice::from_mut(member), mode, tally).await {
                         Ok(()) => {}
-                        Err(EmbedError::Refused { reason }) => {
-                            let reason = format!("{reason}; the index keeps what it had");
-                            tally.skipped(&member.prepared.path, &reason);
+                        Err(EmbedError::Refused { reason, .. }) => {
+                            tally.rejected(&member.prepared.path, &reason);
                             member.change = Wanted::Nothing;
                         }
                         Err(error) => return Err(AppError::EmbedDocuments(error)),
@@ -214,7 +225,12 @@ impl Indexer {
 
     /// Embeds the chunks that have no vector yet, all of these documents' in
     /// one call.
-    async fn embed(&self, members: &mut [Member], mode: ContextMode) -> Result<(), EmbedError> {
+    async fn embed(
+        &self,
+        members: &mut [Member],
+        mode: ContextMode,
+        tally: &mut Tally<'_>,
+    ) -> Result<(), EmbedError> {
         let texts: Vec<String> = members
             .iter()
             .flat_map(Member::pending)
@@ -224,7 +240,13 @@ impl Indexer {
             return Ok(());
         }
         let asked = texts.len();
-        let vectors = self.model.get().await?.embed_documents(&texts).await?;
+        let vectors = self.model.get().await?.embed_documents(&texts).await;
+        tally.inputs.accepted |= match &vectors {
+            Ok(_) => true,
+            Err(EmbedError::Refused { accepted_others, .. }) => *accepted_others,
+            Err(_) => false,
+        };
+        let vectors = vectors?;
         if vectors.len() != asked {
             let reason = format!("{} embeddings for {asked} texts", vectors.len());
             return Err(EmbedError::WrongShape { reason });
@@ -315,6 +337,13 @@ impl Tally<'_> {
     fn skipped(&mut self, path: &DocumentPath, reason: &str) {
         self.report.skipped += 1;
         self.observer.event(IndexEvent::Skipped { path, reason });
+    }
+
+    fn rejected(&mut self, path: &DocumentPath, reason: &str) {
+        self.report.skipped += 1;
+        self.inputs.rejected += 1;
+        let forced = self.forced;
+        self.observer.event(IndexEvent::Rejected { path, reason, forced });
     }
 
     fn settled(&mut self, path: &DocumentPath, work: Work, effect: Effect) {

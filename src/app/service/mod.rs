@@ -16,6 +16,7 @@ use crate::app::search::{Patience, Searcher};
 use crate::domain::search::{SearchAnswer, SearchRequest};
 use crate::domain::topics::{self, TopicEntry, TopicGroup};
 use crate::ports::chunk_store::ChunkStore;
+use crate::ports::embedder::EmbedError;
 use crate::ports::transport::{DocumentAnswer, Handler, Progress, RebuildAnswer, Refused};
 
 /// The service.
@@ -135,6 +136,10 @@ impl Observer for Reporting {
             }
             IndexEvent::Warning(text) => tracing::warn!("{text}"),
             IndexEvent::Skipped { path, reason } => tracing::warn!(%path, reason, "skipped"),
+            IndexEvent::Rejected { path, reason, forced } => {
+                let fate = IndexEvent::fate_of_rejected(forced);
+                tracing::warn!(%path, reason, "embedding endpoint rejected the input; {fate}");
+            }
             IndexEvent::FrontmatterUnparsed { path, reason } => {
                 tracing::warn!(%path, reason, "failed to parse YAML frontmatter");
             }
@@ -162,6 +167,22 @@ fn refused(tool: &str, error: &AppError) -> Refused {
     let message = match error {
         AppError::Invalid(text) => return Refused { message: text.clone() },
         AppError::OtherModel { .. } => error.to_string(),
+        AppError::EmbedQuery(EmbedError::Remote { reason, .. }) => {
+            format!("the query could not be embedded: the embedding endpoint {reason}")
+        }
+        AppError::EmbedDocuments(EmbedError::Remote { reason, .. }) => {
+            format!("the run stopped: the embedding endpoint {reason}")
+        }
+        AppError::Probe(EmbedError::Remote { reason, .. }) => {
+            format!("nothing was removed: the embedding endpoint {reason}")
+        }
+        AppError::Probe(EmbedError::Refused { reason, .. }) => {
+            format!("nothing was removed: the embedding endpoint rejected a probe ({reason})")
+        }
+        AppError::Probe(_) => {
+            "nothing was removed: the embedding model cannot be used; the server's log says why"
+                .to_owned()
+        }
         AppError::EmbedQuery(_) => {
             "the query could not be embedded: the embedding model cannot be used; the server's \
              log says why"

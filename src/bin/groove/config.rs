@@ -264,6 +264,7 @@ fn has_link(path: &Path) -> bool {
 mod tests {
     use std::collections::BTreeMap;
 
+    use grooveseek::app::config::KeySetting;
     use tempfile::TempDir;
 
     use super::*;
@@ -453,7 +454,10 @@ mod tests {
         );
         machine.variables.insert("GROOVE_EMBEDDING_API_KEY", "variable".into());
         let (loaded, _) = machine.load(Some("~/kb.toml")).unwrap();
-        assert_eq!(loaded.config.endpoint.unwrap().api_key, ApiKey::new("variable"));
+        assert_eq!(
+            loaded.config.endpoint.unwrap().api_key,
+            ApiKey::new("variable").map(KeySetting::Given)
+        );
     }
 
     #[test]

@@ -14,6 +14,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use clap::Parser as _;
 use grooveseek::app::config::{Config, TransportKind};
+use grooveseek::app::error::AppError;
 use grooveseek::app::index::{Clock, Observer};
 use grooveseek::app::place::Place;
 use grooveseek::app::search::Patience;
@@ -49,6 +50,10 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             print::notice(&format!("error: {}", one_line(&error)));
+            let error = error.downcast_ref::<AppError>();
+            if let Some(answer) = error.and_then(AppError::answer_of_endpoint) {
+                print::notice(&format!("the endpoint answered: {answer}"));
+            }
             ExitCode::FAILURE
         }
     }

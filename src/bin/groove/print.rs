@@ -212,6 +212,12 @@ impl Observer for Console {
             IndexEvent::Described { path } => self.file(&format!("  updated: {path}")),
             IndexEvent::Renamed { from, to } => self.file(&format!("  renamed: {from} -> {to}")),
             IndexEvent::Deleted { path } => self.file(&format!("  deleted: {path}")),
+            IndexEvent::Rejected { path, reason, forced } => {
+                let fate = IndexEvent::fate_of_rejected(forced);
+                self.line(&format!(
+                    "warning: {path}: embedding endpoint rejected the input ({reason}); {fate}"
+                ));
+            }
             IndexEvent::Skipped { path, reason } => {
                 self.file(&format!("Skipping {path}: {reason}"));
             }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use grooveseek::app::config_file::DirectoryError;
-use grooveseek::app::wiring::{HubSettings, ModelPlaces, Surroundings};
+use grooveseek::app::wiring::{HubSettings, ModelPlaces, Proxies, Surroundings};
 
 use crate::config::LoadedConfig;
 
@@ -56,5 +56,21 @@ pub(crate) fn of(loaded: &LoadedConfig) -> anyhow::Result<Surroundings> {
             onnx_runtime: runtime.into_iter().flatten().collect(),
         },
         hub,
+        proxies: proxies(),
     })
+}
+
+/// What is between this machine and others, by the variables that programs
+/// agree on. The small spelling wins, as it does elsewhere.
+fn proxies() -> Proxies {
+    let of = |small: &str| {
+        let value = env::var(small).or_else(|_| env::var(small.to_uppercase()));
+        value.ok().filter(|value| !value.trim().is_empty())
+    };
+    Proxies {
+        http: of("http_proxy"),
+        https: of("https_proxy"),
+        all: of("all_proxy"),
+        none_for: of("no_proxy"),
+    }
 }

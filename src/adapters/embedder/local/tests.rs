@@ -76,7 +76,7 @@ impl Embedder for Fake {
     }
 
     async fn embed_query(&self, _: &str) -> Result<Embedding, EmbedError> {
-        Err(EmbedError::Refused { reason: "a fake".to_owned() })
+        Err(EmbedError::Refused { reason: "a fake".to_owned(), accepted_others: false })
     }
 }
 
