@@ -397,3 +397,35 @@ async fn a_key_that_cannot_be_had_is_named_and_nothing_is_sent() {
     assert!(error.contains("/no/such/key"), "{error}");
     assert!(fake.take().is_empty());
 }
+
+/// An endpoint over TLS whose certificate nobody vouches for; its URL.
+fn self_signed() -> String {
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let key = rustls::pki_types::PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key.into())
+        .unwrap();
+    let config = Arc::new(config);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://localhost:{}/v1", listener.local_addr().unwrap().port());
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut connection = rustls::ServerConnection::new(Arc::clone(&config)).unwrap();
+            while connection.complete_io(&mut stream).is_ok_and(|(read, _)| read > 0) {}
+        }
+    });
+    url
+}
+
+// IDX-168
+#[tokio::test]
+async fn a_certificate_of_an_unknown_authority_stops_at_once() {
+    let embedder = embedder(Endpoint { max_retries: 3, ..at(self_signed()) });
+    let error = failure(&embedder).await.to_string();
+    assert!(error.contains("certificate"), "{error}");
+    assert!(!error.contains("gave up"), "{error}");
+}
