@@ -713,3 +713,35 @@ async fn reading_opens_no_connection_that_writes() {
     assert_eq!(paths(&reading).await, ["a.md"]);
     assert!(reading.attached().writer.lock().await.if_open().is_none());
 }
+
+// IDX-175
+#[tokio::test]
+async fn vectors_that_were_stored_at_another_length_still_score_at_most_one() {
+    let (_folder, path) = index_file();
+    let store = created(&path).await;
+    store.apply(vec![put("a.md", &["one words", "two words"], &[1.0, 0.0])]).await.unwrap();
+    let attached = store.attached();
+    let mut writer = attached.writer.lock().await;
+    for (chunk, vector) in [(1, [30.0, 40.0]), (2, [0.004, -0.003])] {
+        sqlx::query("UPDATE vec_chunks SET embedding = ? WHERE chunk_id = ?")
+            .bind(vectors::encode(&vector))
+            .bind(chunk)
+            .execute(writer.open().await.unwrap())
+            .await
+            .unwrap();
+    }
+    drop(writer);
+    drop((attached, store));
+    let store = existing(&path).await;
+    for loaded in [false, true] {
+        if loaded {
+            store.load_vectors().await.unwrap();
+        }
+        let snapshot = store.snapshot().await.unwrap();
+        let near = nearest(&*snapshot, &[0.6, 0.8], 9).await;
+        let ids: Vec<i64> = near.iter().map(|found| found.chunk.0).collect();
+        assert_eq!(ids, [1, 2]);
+        assert!((0.999..=1.0).contains(&near[0].score), "{near:?}");
+        assert!(near[1].score.abs() < 1e-3, "{near:?}");
+    }
+}
