@@ -2,9 +2,9 @@
 
 use crate::aligned::Aligned;
 use crate::isa::{Isa, Kernel};
-use crate::math::softmax_terms;
-use crate::simd::{MOST_TILE_COLUMNS, MOST_TILE_ROWS, Simd};
-use crate::tile::{Rows, RowsMut, TileBuffer, columns, float_tile, split, with_rows};
+use crate::math::Seen;
+use crate::simd::{MOST_TILE_COLUMNS, Simd};
+use crate::tile::{Rows, RowsMut, Start, columns, float_tile, split, with_rows};
 
 /// The heads of an attention layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,12 +15,27 @@ pub struct Heads {
     pub size: usize,
 }
 
+/// Queries that pass over the keys together.
+const BLOCK_QUERIES: usize = 24;
+
+/// Keys that a block of queries passes over together. Their scores, with what
+/// they are made of and what becomes of them, stay in the first-level cache.
+const BLOCK_KEYS: usize = 128;
+
 /// Memory that calls to [`attention`] share.
 #[derive(Debug, Default)]
 pub struct AttentionScratch {
+    /// A row for each query of a block, with a column for each number of the head.
+    queries: Aligned<f32>,
+    /// Panels along the numbers of a head, with a column for each key.
     keys: Aligned<f32>,
+    /// For each block of keys panels along its keys, with a column for each
+    /// number of the head.
     values: Aligned<f32>,
+    /// A row for each query of a block, with a column for each key of a block.
     scores: Aligned<f32>,
+    /// A row for each query of a block, with a column for each number of the head.
+    sums: Aligned<f32>,
 }
 
 /// Computes softmax(Q Kᵀ ÷ √size) V for each head of each text.
@@ -32,11 +47,17 @@ pub struct AttentionScratch {
 /// - `lengths`: the tokens of each text, possibly 0.
 /// - `output`: for each token count × size numbers, overwritten.
 ///
-/// Takes O(length²) time for each text, and memory for the scores of one tile.
+/// Takes O(length²) time for each text, and O(length) memory.
 ///
 /// # Panics
 ///
 /// If the lengths do not fit together.
+///
+/// # Source
+///
+/// Vaswani et al., "Attention Is All You Need", NeurIPS 2017; block by block, as
+/// in Dao et al., "FlashAttention: Fast and Memory-Efficient Exact Attention with
+/// IO-Awareness", NeurIPS 2022.
 pub fn attention(
     isa: Isa,
     heads: Heads,
@@ -96,28 +117,45 @@ struct Head {
     first: usize,
 }
 
+/// Queries or keys that are worked on together.
+#[derive(Clone, Copy)]
+struct Block {
+    first: usize,
+    count: usize,
+}
+
 impl Head {
-    /// Puts keys and values into panels: those of keys run along the numbers of
-    /// a head, with a column for each key; those of values run along the keys,
-    /// with a column for each number of the head.
+    /// Numbers of this head, padded to whole panels.
+    #[inline(always)]
+    fn padded_size<S: Simd>(self) -> usize {
+        self.size.next_multiple_of(columns::<S>())
+    }
+
+    /// Puts keys and values into panels.
     #[inline(always)]
     fn pack<S: Simd>(self, text: &[f32], scratch: &mut AttentionScratch) {
         let Self { length, width, size, first } = self;
         let columns = columns::<S>();
-        let scale = 1.0 / (size as f32).sqrt();
         scratch.keys.resize(length.next_multiple_of(columns) * size);
-        scratch.values.resize(size.next_multiple_of(columns) * length);
+        scratch.values.resize(self.padded_size::<S>() * length);
         let (keys, values) = (scratch.keys.as_mut_slice(), scratch.values.as_mut_slice());
         for (token, row) in text.chunks_exact(3 * width).enumerate() {
             let key = &row[width + first..][..size];
             let panel = &mut keys[(token / columns) * columns * size + token % columns..];
             for (place, &number) in panel.iter_mut().step_by(columns).zip(key) {
-                *place = number * scale;
+                *place = number;
             }
-            let value = &row[2 * width + first..][..size];
-            for (panel, numbers) in value.chunks(columns).enumerate() {
-                values[(panel * length + token) * columns..][..numbers.len()]
-                    .copy_from_slice(numbers);
+        }
+        for first_key in (0..length).step_by(BLOCK_KEYS) {
+            let count = BLOCK_KEYS.min(length - first_key);
+            let block = &mut values[first_key * self.padded_size::<S>()..];
+            let rows = text.chunks_exact(3 * width).skip(first_key).take(count);
+            for (key, row) in rows.enumerate() {
+                let value = &row[2 * width + first..][..size];
+                for (panel, numbers) in value.chunks(columns).enumerate() {
+                    block[(panel * count + key) * columns..][..numbers.len()]
+                        .copy_from_slice(numbers);
+                }
             }
         }
     }
@@ -131,43 +169,100 @@ impl Head {
         scratch: &mut AttentionScratch,
     ) {
         let Self { length, width, size, first } = self;
-        let columns = columns::<S>();
-        let padded = length.next_multiple_of(columns);
-        scratch.scores.resize(S::FLOAT_ROWS * padded);
-        let (keys, values) = (scratch.keys.as_slice(), scratch.values.as_slice());
-        let scores = scratch.scores.as_mut_slice();
-        let zeros = [0.0; MOST_TILE_COLUMNS];
-        let mut tile: TileBuffer = [0.0; MOST_TILE_ROWS * MOST_TILE_COLUMNS];
-        for (token, rows) in split(length, S::FLOAT_ROWS) {
-            let queries = Rows { values: &text[token * 3 * width + first..], stride: 3 * width };
-            for (panel, keys) in keys.chunks_exact(columns * size).enumerate() {
-                let to = &mut RowsMut { values: &mut scores[panel * columns..], stride: padded };
-                with_rows!(
-                    rows,
-                    S::FLOAT_ROWS,
-                    float_tile::<S>(simd, size, queries, keys, &zeros, to)
-                );
-            }
-            let mut sums = [1.0; MOST_TILE_ROWS];
-            for (scores, sum) in scores.chunks_exact_mut(padded).take(rows).zip(&mut sums) {
-                *sum = softmax_terms(simd, scores, length);
-            }
-            let terms = Rows { values: scores, stride: padded };
-            for (panel, values) in values.chunks_exact(columns * length).enumerate() {
-                let to = &mut RowsMut { values: &mut tile, stride: columns };
-                with_rows!(
-                    rows,
-                    S::FLOAT_ROWS,
-                    float_tile::<S>(simd, length, terms, values, &zeros, to)
-                );
-                let column = panel * columns;
-                let wanted = columns.min(size - column);
-                for (row, sum) in sums.iter().enumerate().take(rows) {
-                    let to = &mut output[(token + row) * width + first + column..][..wanted];
-                    for (to, from) in to.iter_mut().zip(&tile[row * columns..]) {
-                        *to = from / sum;
+        let padded_size = self.padded_size::<S>();
+        scratch.queries.resize(BLOCK_QUERIES * size);
+        scratch.scores.resize(BLOCK_QUERIES * BLOCK_KEYS);
+        scratch.sums.resize(BLOCK_QUERIES * padded_size);
+        for (query, count) in split(length, BLOCK_QUERIES) {
+            let queries = Block { first: query, count };
+            let mut seen = [Seen::NOTHING; BLOCK_QUERIES];
+            self.copy_queries(text, queries, scratch);
+            scratch.sums.as_mut_slice()[..count * padded_size].fill(0.0);
+            for first in (0..length).step_by(BLOCK_KEYS) {
+                let keys = Block { first, count: BLOCK_KEYS.min(length - first) };
+                self.score(simd, queries, keys, scratch);
+                let scores = scratch.scores.as_mut_slice().chunks_exact_mut(BLOCK_KEYS);
+                let sums = scratch.sums.as_mut_slice().chunks_exact_mut(padded_size);
+                for ((scores, sums), seen) in scores.zip(sums).zip(&mut seen).take(count) {
+                    let scores = &mut scores[..keys.count.next_multiple_of(columns::<S>())];
+                    let before = seen.take_in(simd, scores, keys.count);
+                    if before < 1.0 {
+                        sums.iter_mut().for_each(|sum| *sum *= before);
                     }
                 }
+                self.add_values(simd, queries, keys, scratch);
+            }
+            let sums = scratch.sums.as_slice().chunks_exact(padded_size);
+            for ((row, sums), seen) in sums.enumerate().zip(&seen).take(count) {
+                let to = &mut output[(query + row) * width + first..][..size];
+                let scale = 1.0 / seen.sum;
+                for (to, sum) in to.iter_mut().zip(sums) {
+                    *to = sum * scale;
+                }
+            }
+        }
+    }
+
+    /// Puts queries side by side: apart as they lie in the text, they would drive
+    /// each other out of the cache. Scores are powers of two rather than of e, so
+    /// queries are scaled by its logarithm too.
+    #[inline(always)]
+    fn copy_queries(self, text: &[f32], queries: Block, scratch: &mut AttentionScratch) {
+        let Self { width, size, first, .. } = self;
+        let scale = std::f32::consts::LOG2_E / (size as f32).sqrt();
+        let rows = text.chunks_exact(3 * width).skip(queries.first).take(queries.count);
+        for (to, row) in scratch.queries.as_mut_slice().chunks_exact_mut(size).zip(rows) {
+            for (to, number) in to.iter_mut().zip(&row[first..]) {
+                *to = number * scale;
+            }
+        }
+    }
+
+    /// Multiplies queries with keys.
+    #[inline(always)]
+    fn score<S: Simd>(self, simd: S, queries: Block, keys: Block, scratch: &mut AttentionScratch) {
+        let size = self.size;
+        let columns = columns::<S>();
+        let from = scratch.queries.as_slice();
+        let panels = &scratch.keys.as_slice()[keys.first * size..];
+        let scores = scratch.scores.as_mut_slice();
+        let zeros = [0.0; MOST_TILE_COLUMNS];
+        let panel_count = keys.count.div_ceil(columns);
+        for (panel, keys) in panels.chunks_exact(columns * size).take(panel_count).enumerate() {
+            for (row, rows) in split(queries.count, S::FLOAT_ROWS) {
+                let left = Rows { values: &from[row * size..], stride: size };
+                let to = &mut scores[row * BLOCK_KEYS + panel * columns..];
+                let to = &mut RowsMut { values: to, stride: BLOCK_KEYS };
+                let start = Start::Bias(&zeros);
+                with_rows!(rows, S::FLOAT_ROWS, float_tile::<S>(simd, size, left, keys, start, to));
+            }
+        }
+    }
+
+    /// Adds up values, as many times as the scores of their keys say.
+    #[inline(always)]
+    fn add_values<S: Simd>(
+        self,
+        simd: S,
+        queries: Block,
+        keys: Block,
+        scratch: &mut AttentionScratch,
+    ) {
+        let columns = columns::<S>();
+        let padded_size = self.padded_size::<S>();
+        let (first, count) = (keys.first * padded_size, keys.count);
+        let panels = &scratch.values.as_slice()[first..][..count * padded_size];
+        let (scores, sums) = (scratch.scores.as_slice(), scratch.sums.as_mut_slice());
+        for (panel, values) in panels.chunks_exact(columns * count).enumerate() {
+            for (row, rows) in split(queries.count, S::FLOAT_ROWS) {
+                let left = Rows { values: &scores[row * BLOCK_KEYS..], stride: BLOCK_KEYS };
+                let to = &mut sums[row * padded_size + panel * columns..];
+                let to = &mut RowsMut { values: to, stride: padded_size };
+                with_rows!(
+                    rows,
+                    S::FLOAT_ROWS,
+                    float_tile::<S>(simd, count, left, values, Start::Tile, to)
+                );
             }
         }
     }

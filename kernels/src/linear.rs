@@ -5,8 +5,8 @@ use crate::isa::{Isa, Kernel};
 use crate::quantise::{Small, quantise_row};
 use crate::simd::{MOST_TILE_COLUMNS, MOST_TILE_ROWS, Simd};
 use crate::tile::{
-    Bytes, Columns, Product, Rows, RowsMut, TileBuffer, Words, columns, float_tile, integer_tile,
-    split, with_rows,
+    Bytes, Columns, Product, Rows, RowsMut, Start, TileBuffer, Words, columns, float_tile,
+    integer_tile, split, with_rows,
 };
 
 /// Bytes of the left matrix that are worked on at a time, so that they stay in
@@ -324,7 +324,11 @@ impl Tiled for FloatTiles<'_> {
         let left = Rows { values: &self.x[first * depth..], stride: depth };
         let bias = &self.bias[panel * width..];
         let panel = &self.panels[panel * depth * width..];
-        with_rows!(rows, S::FLOAT_ROWS, float_tile::<S>(simd, depth, left, panel, bias, y));
+        with_rows!(
+            rows,
+            S::FLOAT_ROWS,
+            float_tile::<S>(simd, depth, left, panel, Start::Bias(bias), y)
+        );
     }
 }
 

@@ -1,13 +1,10 @@
 //! Exponentials and the error function, by vector.
 
 use crate::isa::{Isa, Kernel};
-use crate::simd::{MOST_LANES, Simd};
+use crate::simd::{MOST_LANES, ROUNDING, Simd};
 
-/// Adding and subtracting this rounds a number of magnitude below 2²².
-const ROUNDING: f32 = 12_582_912.0;
-
-/// Below this, e^x is taken to be e^−87, about 10⁻³⁸.
-const LEAST_EXPONENT: f32 = -87.0;
+/// Below this, 2^x is taken to be 2^−126, about 10⁻³⁸.
+const LEAST_EXPONENT: f32 = -126.0;
 
 /// The value of a polynomial, coefficients from the highest power down.
 #[inline(always)]
@@ -19,27 +16,25 @@ fn polynomial<S: Simd, const N: usize>(simd: S, x: S::Floats, coefficients: [f32
     value
 }
 
-/// e^x for x from −87 to 88, to a few units in the last place.
+/// 2^x for x up to 126, to two units in the last place.
 ///
 /// # Source
 ///
-/// Moshier, "Cephes Mathematical Library", 1989: `expf`, its reduction and its
-/// polynomial.
+/// The polynomial of degree 5 whose greatest relative error between −½ and ½,
+/// 7.5 × 10⁻⁸, is the least: the exchange algorithm of Remez, "Sur le calcul
+/// effectif des polynômes d'approximation de Tchebichef", 1934.
 #[inline(always)]
-pub(crate) fn exponential<S: Simd>(simd: S, x: S::Floats) -> S::Floats {
+pub(crate) fn power_of_two<S: Simd>(simd: S, x: S::Floats) -> S::Floats {
     let x = simd.maximum(x, simd.splat(LEAST_EXPONENT));
     let rounding = simd.splat(ROUNDING);
-    let powers = simd.multiply_add(x, simd.splat(std::f32::consts::LOG2_E), rounding);
-    let powers = simd.subtract(powers, rounding);
-    // ln 2 in two parts, the first of which (355/512) multiplies without rounding.
-    let rest = simd.multiply_add(powers, simd.splat(-0.693_359_4), x);
-    let rest = simd.multiply_add(powers, simd.splat(2.121_944_4e-4), rest);
-    let series = polynomial(
+    let shifted = simd.add(x, rounding);
+    let rest = simd.subtract(x, simd.subtract(shifted, rounding));
+    let value = polynomial(
         simd,
         rest,
-        [1.987_569_1e-4, 1.398_199_9e-3, 8.333_452e-3, 4.166_579_6e-2, 0.166_666_66, 0.5, 1.0, 1.0],
+        [1.327_647_2e-3, 9.675_541e-3, 5.550_713e-2, 0.240_221_2, 0.693_146_94, 1.000_000_1],
     );
-    simd.multiply(series, simd.power_of_two(powers))
+    simd.scale_by_power(value, shifted)
 }
 
 /// The error function, to about 2 × 10⁻⁷.
@@ -118,33 +113,68 @@ impl Kernel for Gelu<'_> {
     }
 }
 
-/// Turns scores into e^(score − the greatest score).
-///
-/// - `scores`: whole vectors, of which the first `count` count, at least one.
-/// - Returns the sum, from 1 on; what does not count becomes at most 10⁻³⁷.
-#[inline(always)]
-pub(crate) fn softmax_terms<S: Simd>(simd: S, scores: &mut [f32], count: usize) -> f32 {
-    scores[count..].fill(f32::MIN);
-    let mut most = simd.splat(f32::MIN);
-    for chunk in scores.chunks_exact(S::LANES) {
-        // SAFETY: the chunk has as many values as a vector.
-        most = simd.maximum(most, unsafe { simd.load(chunk.as_ptr()) });
-    }
-    let most = simd.splat(simd.greatest(most));
-    let mut sum = simd.splat(0.0);
-    for chunk in scores.chunks_exact_mut(S::LANES) {
-        // SAFETY: the chunk has as many values as a vector.
-        unsafe {
-            let term = exponential(simd, simd.subtract(simd.load(chunk.as_ptr()), most));
-            simd.store(chunk.as_mut_ptr(), term);
-            sum = simd.add(sum, term);
+/// What has been seen of a row of scores so far: the greatest, and the sum of
+/// 2^(score − greatest).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    pub(crate) greatest: f32,
+    pub(crate) sum: f32,
+}
+
+impl Seen {
+    /// Nothing yet.
+    pub(crate) const NOTHING: Self = Self { greatest: f32::MIN, sum: 0.0 };
+
+    /// Takes in more of the row: turns the scores into 2^(score − greatest).
+    ///
+    /// - `scores`: whole pairs of vectors, of which the first `count` count, at least one.
+    ///   What does not count becomes at most 10⁻³⁷.
+    /// - Returns what everything before has to be multiplied with, from 0 to 1.
+    ///
+    /// # Source
+    ///
+    /// Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018.
+    #[inline(always)]
+    pub(crate) fn take_in<S: Simd>(&mut self, simd: S, scores: &mut [f32], count: usize) -> f32 {
+        scores[count..].fill(f32::MIN);
+        // Several at a time, since each step waits for the one before.
+        let mut most = [simd.splat(self.greatest); 2];
+        for pair in scores.chunks_exact(2 * S::LANES) {
+            // SAFETY: the pair has as many values as two vectors.
+            let values =
+                unsafe { [simd.load(pair.as_ptr()), simd.load(pair.as_ptr().add(S::LANES))] };
+            most = [simd.maximum(most[0], values[0]), simd.maximum(most[1], values[1])];
         }
+        let greatest = simd.greatest(simd.maximum(most[0], most[1]));
+        let before = match self.sum {
+            0.0 => 0.0,
+            _ if greatest > self.greatest => (self.greatest - greatest).exp2(),
+            _ => 1.0,
+        };
+        let most = simd.splat(greatest);
+        let mut sums = [simd.splat(0.0); 2];
+        for pair in scores.chunks_exact_mut(2 * S::LANES) {
+            // SAFETY: the pair has as many values as two vectors.
+            unsafe {
+                let (first, second) = (pair.as_mut_ptr(), pair.as_mut_ptr().add(S::LANES));
+                let terms = [
+                    power_of_two(simd, simd.subtract(simd.load(first), most)),
+                    power_of_two(simd, simd.subtract(simd.load(second), most)),
+                ];
+                simd.store(first, terms[0]);
+                simd.store(second, terms[1]);
+                sums = [simd.add(sums[0], terms[0]), simd.add(sums[1], terms[1])];
+            }
+        }
+        *self = Self { greatest, sum: self.sum * before + simd.sum(simd.add(sums[0], sums[1])) };
+        before
     }
-    simd.sum(sum)
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     /// The error function by a series of terms of one sign, in double precision.
@@ -172,31 +202,96 @@ mod tests {
         }
     }
 
-    struct Terms(Vec<f32>, usize);
+    struct Power(Vec<f32>);
+
+    impl Kernel for Power {
+        type Output = Vec<f32>;
+
+        #[inline(always)]
+        fn run<S: Simd>(mut self, simd: S) -> Vec<f32> {
+            for chunk in self.0.chunks_exact_mut(S::LANES) {
+                // SAFETY: the chunk has as many values as a vector.
+                unsafe {
+                    let power = power_of_two(simd, simd.load(chunk.as_ptr()));
+                    simd.store(chunk.as_mut_ptr(), power);
+                }
+            }
+            self.0
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn powers_of_two_are_exact_to_single_precision(
+            x in proptest::collection::vec(-126.0_f32..126.0, 16),
+        ) {
+            for isa in Isa::all() {
+                for (&x, power) in x.iter().zip(isa.run(Power(x.clone()))) {
+                    let exact = f64::from(x).exp2();
+                    let error = (f64::from(power) / exact - 1.0).abs();
+                    prop_assert!(error < 2.4e-7, "{}: 2^{x} is off by {error}", isa.name());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn powers_too_small_for_a_number_are_as_good_as_zero() {
+        for isa in Isa::all() {
+            let powers = isa.run(Power([f32::MIN, -1e6, -127.0, -126.5].repeat(4)));
+            assert!(powers.iter().all(|power| (0.0..1.2e-38).contains(power)), "{}", isa.name());
+        }
+    }
+
+    struct Terms {
+        scores: Vec<f32>,
+        /// Scores that are taken in together.
+        block: usize,
+        /// How many of each block count.
+        count: usize,
+    }
 
     impl Kernel for Terms {
+        /// The terms as they are in the end, and their sum.
         type Output = (Vec<f32>, f32);
 
         #[inline(always)]
         fn run<S: Simd>(mut self, simd: S) -> (Vec<f32>, f32) {
-            let sum = softmax_terms(simd, &mut self.0, self.1);
-            (self.0, sum)
+            let mut seen = Seen::NOTHING;
+            for first in (0..self.scores.len()).step_by(self.block) {
+                let (before, block) = self.scores.split_at_mut(first);
+                let scale = seen.take_in(simd, &mut block[..self.block], self.count);
+                before.iter_mut().for_each(|term| *term *= scale);
+            }
+            (self.scores, seen.sum)
         }
     }
 
     #[test]
     fn terms_of_a_softmax_are_exact_and_never_overflow() {
-        let scores: Vec<f32> = (0..64_u8).map(|step| 1e4 - f32::from(step) * 1.37).collect();
-        for isa in Isa::all() {
-            let (terms, sum) = isa.run(Terms(scores.clone(), 50));
-            let mut exact_sum = 0.0;
-            for (&score, &term) in scores[..50].iter().zip(&terms) {
-                let exact = (f64::from(score) - 1e4).exp();
-                exact_sum += exact;
-                assert!((f64::from(term) - exact).abs() < 1e-6 * exact + 1e-36, "{}", isa.name());
+        for direction in [1.0, -1.0] {
+            let score = |step: u8| 1e4 + direction * f32::from(step) * 1.37;
+            let scores: Vec<f32> = (0..64).map(score).collect();
+            for (block, count) in [(64, 50), (32, 19), (32, 32)] {
+                let counts = |place: usize| place % block < count;
+                let places = (0..64).filter(|&place| counts(place));
+                let most = places.map(|place| scores[place]).fold(f32::MIN, f32::max);
+                for isa in Isa::all() {
+                    let (terms, sum) = isa.run(Terms { scores: scores.clone(), block, count });
+                    let mut exact_sum = 0.0;
+                    for (place, (&score, &term)) in scores.iter().zip(&terms).enumerate() {
+                        if counts(place) {
+                            let exact = f64::from(score - most).exp2();
+                            exact_sum += exact;
+                            let error = (f64::from(term) - exact).abs();
+                            assert!(error < 1e-6 * exact + 1e-36, "{}: {error}", isa.name());
+                        } else {
+                            assert!(term < 1e-37, "{}", isa.name());
+                        }
+                    }
+                    assert!((f64::from(sum) - exact_sum).abs() < 1e-6 * exact_sum);
+                }
             }
-            assert!((f64::from(sum) - exact_sum).abs() < 1e-6 * exact_sum);
-            assert!(terms[50..].iter().all(|&term| term < 1e-37));
         }
     }
 }

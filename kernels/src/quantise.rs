@@ -1,11 +1,7 @@
 //! From `f32` to small integers with a scale.
 
 use crate::isa::{Isa, Kernel};
-use crate::simd::Simd;
-
-/// Adding this to a number of magnitude below 2²² rounds it to the nearest
-/// integer, half to even, and leaves that integer in the low bits.
-const ROUNDING: f32 = 12_582_912.0;
+use crate::simd::{ROUNDING, Simd};
 
 /// A kind of small integer that a row may be kept in.
 pub(crate) trait Small: Copy {

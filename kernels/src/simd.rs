@@ -19,6 +19,10 @@ pub(crate) const MOST_TILE_ROWS: usize = 12;
 /// The most columns that a tile has on any instruction set.
 pub(crate) const MOST_TILE_COLUMNS: usize = 2 * MOST_LANES;
 
+/// Adding this to a number of magnitude below 2²² rounds it to the nearest
+/// integer, half to even, and leaves that integer in the low bits.
+pub(crate) const ROUNDING: f32 = 12_582_912.0;
+
 /// Operations on vectors of one instruction set.
 ///
 /// A value of an implementing type is the proof that the processor has the
@@ -88,8 +92,12 @@ pub(crate) trait Simd: Copy {
     /// The greater of each pair. What a NaN gives is left open.
     fn maximum(self, a: Self::Floats, b: Self::Floats) -> Self::Floats;
 
-    /// 2 to the power of whole numbers from −126 to 127.
-    fn power_of_two(self, exponent: Self::Floats) -> Self::Floats;
+    /// Multiplies normal numbers by 2 to the power of whole numbers, where the
+    /// result is a normal number too.
+    ///
+    /// - `shifted`: the whole number plus [`ROUNDING`], which leaves it in the
+    ///   low bits.
+    fn scale_by_power(self, value: Self::Floats, shifted: Self::Floats) -> Self::Floats;
 
     /// The sum over the lanes.
     fn sum(self, value: Self::Floats) -> f32;

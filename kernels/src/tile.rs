@@ -71,10 +71,44 @@ fn assert_holds(length: usize, rows: usize, stride: usize, width: usize) {
     assert!((rows - 1) * stride + width <= length, "a tile lies in its matrix");
 }
 
-/// A tile of a product of `f32`: `y = left · panel + bias`.
+/// Adds one step down the shared side to the sums of a tile.
+///
+/// # Safety
+///
+/// `left` is valid for reading a value at each of `ROWS` multiples of `stride`,
+/// and `panel` for reading [`columns`] values.
+#[inline(always)]
+unsafe fn multiply_step<S: Simd, const ROWS: usize>(
+    simd: S,
+    left: *const f32,
+    stride: usize,
+    panel: *const f32,
+    sums: &mut [[S::Floats; 2]; ROWS],
+) {
+    // SAFETY: the caller vouches for what is read.
+    unsafe {
+        let right = [simd.load(panel), simd.load(panel.add(S::LANES))];
+        for (row, sums) in sums.iter_mut().enumerate() {
+            let left = simd.splat(*left.add(row * stride));
+            sums[0] = simd.multiply_add(left, right[0], sums[0]);
+            sums[1] = simd.multiply_add(left, right[1], sums[1]);
+        }
+    }
+}
+
+/// What a tile is added to.
+#[derive(Clone, Copy)]
+pub(crate) enum Start<'a> {
+    /// The same [`columns`] values for each row.
+    Bias(&'a [f32]),
+    /// What the tile holds already.
+    Tile,
+}
+
+/// A tile of a product of `f32`: `y = left · panel + start`.
 ///
 /// - `left`: `ROWS` rows of `depth` values.
-/// - `panel`: `depth` × [`columns`] values; `bias`: `columns` values.
+/// - `panel`: `depth` × [`columns`] values.
 /// - `y`: `ROWS` rows of `columns` values.
 ///
 /// Each value is summed up in the order of the shared side, so it does not
@@ -85,27 +119,46 @@ pub(crate) fn float_tile<S: Simd, const ROWS: usize>(
     depth: usize,
     left: Rows<f32>,
     panel: &[f32],
-    bias: &[f32],
+    start: Start,
     y: &mut RowsMut,
 ) {
     let lanes = S::LANES;
     assert_holds(left.values.len(), ROWS, left.stride, depth);
     assert_holds(panel.len(), depth + 1, columns::<S>(), 0);
-    assert_holds(bias.len(), 1, 0, columns::<S>());
     assert_holds(y.values.len(), ROWS, y.stride, columns::<S>());
-    let (a, panel, bias) = (left.values.as_ptr(), panel.as_ptr(), bias.as_ptr());
+    let (a, panel) = (left.values.as_ptr(), panel.as_ptr());
     let to = y.values.as_mut_ptr();
-    // SAFETY: the four assertions are about exactly the values that are read and written.
+    let from = match start {
+        Start::Bias(bias) => {
+            assert_holds(bias.len(), 1, 0, columns::<S>());
+            Rows { values: bias, stride: 0 }
+        }
+        Start::Tile => Rows { values: &*y.values, stride: y.stride },
+    };
+    // SAFETY: the assertions are about exactly the values that are read and written.
     unsafe {
-        let mut sums = [[simd.load(bias), simd.load(bias.add(lanes))]; ROWS];
-        for step in 0..depth {
-            let right = panel.add(step * columns::<S>());
-            let right = [simd.load(right), simd.load(right.add(lanes))];
-            for (row, sums) in sums.iter_mut().enumerate() {
-                let left = simd.splat(*a.add(row * left.stride + step));
-                sums[0] = simd.multiply_add(left, right[0], sums[0]);
-                sums[1] = simd.multiply_add(left, right[1], sums[1]);
+        let mut sums = [[simd.splat(0.0); 2]; ROWS];
+        for (row, sums) in sums.iter_mut().enumerate() {
+            let from = from.values.as_ptr().add(row * from.stride);
+            *sums = [simd.load(from), simd.load(from.add(lanes))];
+        }
+        let mut step = 0;
+        // Four steps to a round, so that the processor foresees the end of a short loop.
+        while step + 4 <= depth {
+            for _ in 0..4 {
+                multiply_step(
+                    simd,
+                    a.add(step),
+                    left.stride,
+                    panel.add(step * 2 * lanes),
+                    &mut sums,
+                );
+                step += 1;
             }
+        }
+        while step < depth {
+            multiply_step(simd, a.add(step), left.stride, panel.add(step * 2 * lanes), &mut sums);
+            step += 1;
         }
         for (row, sums) in sums.iter().enumerate() {
             simd.store(to.add(row * y.stride), sums[0]);

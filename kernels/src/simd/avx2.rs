@@ -3,8 +3,8 @@
 use std::arch::x86_64::{
     __m256, __m256i, _mm_add_epi32, _mm_add_ps, _mm_add_ss, _mm_cvtsi128_si32, _mm_cvtss_f32,
     _mm_loadu_si128, _mm_max_ps, _mm_max_ss, _mm_movehl_ps, _mm_shuffle_epi32, _mm_shuffle_ps,
-    _mm256_add_epi32, _mm256_add_ps, _mm256_castps256_ps128, _mm256_castsi256_ps,
-    _mm256_castsi256_si128, _mm256_cvtepi8_epi16, _mm256_cvtepi32_ps, _mm256_cvtps_epi32,
+    _mm256_add_epi32, _mm256_add_ps, _mm256_castps_si256, _mm256_castps256_ps128,
+    _mm256_castsi256_ps, _mm256_castsi256_si128, _mm256_cvtepi8_epi16, _mm256_cvtepi32_ps,
     _mm256_div_ps, _mm256_dpbusd_avx_epi32, _mm256_dpwssd_avx_epi32, _mm256_extractf128_ps,
     _mm256_extracti128_si256, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_loadu_si256,
     _mm256_madd_epi16, _mm256_maddubs_epi16, _mm256_max_ps, _mm256_min_ps, _mm256_mul_ps,
@@ -104,11 +104,11 @@ impl<const VNNI: bool> Simd for Avx2<VNNI> {
     }
 
     #[inline(always)]
-    fn power_of_two(self, exponent: __m256) -> __m256 {
+    fn scale_by_power(self, value: __m256, shifted: __m256) -> __m256 {
         // SAFETY: AVX2 is there.
         unsafe {
-            let biased = _mm256_add_epi32(_mm256_cvtps_epi32(exponent), _mm256_set1_epi32(127));
-            _mm256_castsi256_ps(_mm256_slli_epi32::<23>(biased))
+            let power = _mm256_slli_epi32::<23>(_mm256_castps_si256(shifted));
+            _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(value), power))
         }
     }
 

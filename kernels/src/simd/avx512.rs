@@ -1,8 +1,8 @@
 //! AVX-512 with its instructions for bytes and for dot products.
 
 use std::arch::x86_64::{
-    __m512, __m512i, _mm256_loadu_si256, _mm512_add_epi32, _mm512_add_ps, _mm512_castsi512_ps,
-    _mm512_cvtepi8_epi16, _mm512_cvtepi32_ps, _mm512_cvtps_epi32, _mm512_div_ps,
+    __m512, __m512i, _mm256_loadu_si256, _mm512_add_epi32, _mm512_add_ps, _mm512_castps_si512,
+    _mm512_castsi512_ps, _mm512_cvtepi8_epi16, _mm512_cvtepi32_ps, _mm512_div_ps,
     _mm512_dpbusd_epi32, _mm512_dpwssd_epi32, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_loadu_si512,
     _mm512_max_ps, _mm512_min_ps, _mm512_mul_ps, _mm512_reduce_add_epi32, _mm512_reduce_add_ps,
     _mm512_reduce_max_ps, _mm512_set1_epi32, _mm512_set1_ps, _mm512_slli_epi32, _mm512_storeu_ps,
@@ -97,11 +97,11 @@ impl Simd for Avx512 {
     }
 
     #[inline(always)]
-    fn power_of_two(self, exponent: __m512) -> __m512 {
+    fn scale_by_power(self, value: __m512, shifted: __m512) -> __m512 {
         // SAFETY: AVX-512 is there.
         unsafe {
-            let biased = _mm512_add_epi32(_mm512_cvtps_epi32(exponent), _mm512_set1_epi32(127));
-            _mm512_castsi512_ps(_mm512_slli_epi32::<23>(biased))
+            let power = _mm512_slli_epi32::<23>(_mm512_castps_si512(shifted));
+            _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(value), power))
         }
     }
 

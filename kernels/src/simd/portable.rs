@@ -95,8 +95,10 @@ impl Simd for Portable {
     }
 
     #[inline(always)]
-    fn power_of_two(self, exponent: Floats) -> Floats {
-        exponent.map(|exponent| f32::from_bits(((exponent as i32 + 127) << 23).cast_unsigned()))
+    fn scale_by_power(self, value: Floats, shifted: Floats) -> Floats {
+        map2(value, shifted, |value, shifted| {
+            f32::from_bits(value.to_bits().wrapping_add(shifted.to_bits() << 23))
+        })
     }
 
     #[inline(always)]
