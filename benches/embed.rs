@@ -1,189 +1,291 @@
-//! How fast the native encoder embeds, and how faithfully.
+//! How fast texts are embedded, how faithfully, and with how much memory: the
+//! reference's way and our own, on the same texts with the same weights.
 //!
-//! Embeds 1,000 chunks of real documentation in file order, in 32 bits and in
-//! small integers, and compares each vector with a stored one that an
-//! implementation of its own made (`data/embed/README.md`). Exits with 1 if any
-//! vector is too far off. The folder of all-MiniLM-L6-v2 is named by
-//! `GROOVE_TEST_MODEL`, or is `models/all-minilm-l6-v2` below the target folder.
+//! Each way runs in a process of its own on one core, so that its processor time
+//! and its peak memory are its own. Exits with 1 if a vector of the native
+//! encoder is too far from a stored one that an implementation of its own made
+//! (`data/embed/README.md`). `benches/support/corpus.rs` says what names the
+//! texts and the models; `GROOVE_BENCH_CHUNKS` is how many texts there are.
 #![allow(
+    missing_docs,
     clippy::disallowed_methods,
     clippy::print_stdout,
     clippy::unwrap_used,
+    clippy::cast_precision_loss,
     reason = "a program that measures: it reads files and the clock, prints, and stops on failure"
 )]
 
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use grooveseek::adapters::embedder::native::{NativeEncoder, Precision};
-use grooveseek::domain::embedding::Embedding;
-use grooveseek::ports::embedder::Embedder;
+use grooveseek::adapters::embedder::native::Precision;
 use rustix::time::{ClockId, clock_gettime};
 use tokenizers::{Tokenizer, TruncationParams};
-use tokio::runtime::Runtime;
 
-const DIMENSION: usize = 384;
-const WINDOW_TOKENS: usize = 256;
+use support::corpus;
+use support::engine::{Engine, WINDOW_TOKENS, open_native, open_onnx};
+use support::peak::peak;
+use support::stored;
 
-/// Texts to a call, as an index run hands them over.
-const GROUP: usize = 64;
+mod support {
+    //! What several benchmarks measure with.
+    pub(crate) mod corpus;
+    pub(crate) mod engine;
+    #[path = "../../kernels/benches/support/peak.rs"]
+    pub(crate) mod peak;
+    pub(crate) mod stored;
+}
+
+const CHUNKS: usize = 2_000;
+
+/// Chunks whose neighbours are compared.
+const NEIGHBOURHOOD: usize = 1_500;
+
+/// Chunks that are embedded on one core and on two.
+const SCALED: usize = 600;
+
+/// Chunks that fill the window, of which the speed is compared with the peak.
+const LONG: usize = 100;
 
 /// Six words and two special tokens.
 const QUERY: &str = "link a static library at runtime";
 
+/// Multiplications and additions of all-MiniLM-L6-v2 for a text.
+fn operations(tokens: f64) -> f64 {
+    let (layers, hidden, inner) = (6.0, 384.0, 1536.0);
+    layers * tokens * (2.0 * (4.0 * hidden * hidden + 2.0 * hidden * inner) + 4.0 * tokens * hidden)
+}
+
+/// The ways that are compared, by the name that a child process is told.
+const WAYS: [(&str, &str); 4] = [
+    ("padded", "ONNX Runtime f32, a document padded to its longest chunk"),
+    ("alone", "ONNX Runtime f32, one text at a time"),
+    ("f32", "native, f32"),
+    ("int", "native, integers"),
+];
+
 fn main() -> ExitCode {
-    let Some(folder) = model_folder() else {
-        println!("skipped: no all-MiniLM-L6-v2 folder; name one in GROOVE_TEST_MODEL");
-        return ExitCode::SUCCESS;
-    };
-    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/data/embed");
-    let chunks: Vec<String> =
-        serde_json::from_slice(&std::fs::read(data.join("chunks.json")).unwrap()).unwrap();
-    let reference = read_reference(&data.join("reference.f16"));
-    assert_eq!(reference.len(), chunks.len());
-    let tokens = count_tokens(&folder, &chunks);
-    println!("{} chunks, {tokens} tokens", chunks.len());
-
-    let runtime = Runtime::new().unwrap();
-    let mut faithful = true;
-    for (precision, floor) in [(Precision::F32, 0.999), (Precision::Int8, 0.995)] {
-        println!("\n{precision:?}");
-        let encoder = open(&runtime, &folder, precision);
-        let embeddings = embed(&runtime, &encoder, &chunks, tokens);
-        faithful &= compare(&embeddings, &reference, floor);
-        time_queries(&runtime, &encoder);
-        time_queries_beside_documents(&runtime, &encoder, &chunks);
-        println!("  peak memory           {:>9} MiB", peak_memory_mib());
+    match std::env::var("GROOVE_BENCH_WAY") {
+        Ok(way) => measure(&way, std::env::var_os("GROOVE_BENCH_SCALED").is_some()),
+        Err(_) => return compare(),
     }
-    if faithful { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    ExitCode::SUCCESS
 }
 
-fn model_folder() -> Option<PathBuf> {
-    let below = |target: PathBuf| target.join("models/all-minilm-l6-v2");
-    let named = std::env::var_os("GROOVE_TEST_MODEL").map(PathBuf::from);
-    let built = std::env::var_os("CARGO_TARGET_DIR").map(|target| below(target.into()));
-    let own = below(Path::new(env!("CARGO_MANIFEST_DIR")).join("target"));
-    named.or_else(|| built.into_iter().chain([own]).find(|folder| folder.is_dir()))
+fn documents() -> Vec<Vec<String>> {
+    let most = std::env::var("GROOVE_BENCH_CHUNKS").ok().and_then(|count| count.parse().ok());
+    corpus::documents(&corpus::folder(), most.unwrap_or(CHUNKS))
 }
 
-/// Reads vectors of half-precision numbers, least significant byte first.
-fn read_reference(path: &Path) -> Vec<Embedding> {
-    let bytes = std::fs::read(path).unwrap();
-    let (numbers, rest) = bytes.as_chunks();
-    assert!(rest.is_empty());
-    let numbers: Vec<f32> = numbers.iter().map(|&half| widen(u16::from_le_bytes(half))).collect();
-    numbers
-        .chunks_exact(DIMENSION)
-        .map(|row| Embedding::normalised(row.to_vec()).unwrap())
-        .collect()
-}
-
-/// Widens a number of half precision that is finite.
-fn widen(half: u16) -> f32 {
-    let (exponent, fraction) = (i32::from(half >> 10 & 0x1f), f32::from(half & 0x3ff) / 1024.0);
-    let magnitude = match exponent {
-        0 => fraction * 2.0_f32.powi(-14),
-        _ => (1.0 + fraction) * 2.0_f32.powi(exponent - 15),
-    };
-    if half >> 15 == 1 { -magnitude } else { magnitude }
-}
-
-fn count_tokens(folder: &Path, chunks: &[String]) -> usize {
+fn count_tokens(folder: &Path, chunks: &[String]) -> Vec<usize> {
     let mut tokenizer = Tokenizer::from_file(folder.join("tokenizer.json")).unwrap();
     tokenizer.with_padding(None);
     let truncation = TruncationParams { max_length: WINDOW_TOKENS, ..TruncationParams::default() };
     tokenizer.with_truncation(Some(truncation)).unwrap();
-    chunks.iter().map(|chunk| tokenizer.encode_fast(chunk.as_str(), true).unwrap().len()).sum()
+    chunks.iter().map(|chunk| tokenizer.encode_fast(chunk.as_str(), true).unwrap().len()).collect()
 }
 
-fn open(runtime: &Runtime, folder: &Path, precision: Precision) -> NativeEncoder {
-    let start = Instant::now();
-    let encoder = NativeEncoder::open("all-minilm-l6-v2", folder, precision).unwrap();
-    println!("  open                  {:>9.1} ms", milliseconds(start.elapsed()));
-    runtime.block_on(encoder.embed_documents(&["text".to_owned()])).unwrap();
-    println!("  first document after  {:>9.1} ms", milliseconds(start.elapsed()));
-    runtime.block_on(encoder.embed_query(QUERY)).unwrap();
-    println!("  first query after     {:>9.1} ms", milliseconds(start.elapsed()));
-    encoder
+/// What a child process found out: numbers by name, and the vectors.
+struct Found {
+    numbers: BTreeMap<String, f64>,
+    vectors: Vec<Vec<f32>>,
 }
 
-fn embed(
-    runtime: &Runtime,
-    encoder: &NativeEncoder,
-    chunks: &[String],
-    tokens: usize,
-) -> Vec<Embedding> {
-    let (start, busy) = (Instant::now(), processor_time());
-    let mut embeddings = Vec::with_capacity(chunks.len());
-    for group in chunks.chunks(GROUP) {
-        embeddings.extend(runtime.block_on(encoder.embed_documents(group)).unwrap());
+impl Found {
+    fn number(&self, name: &str) -> f64 {
+        self.numbers.get(name).copied().unwrap_or(f64::NAN)
     }
-    let (elapsed, busy) = (start.elapsed(), processor_time().saturating_sub(busy));
-    #[expect(clippy::cast_precision_loss, reason = "far fewer tokens than 2⁵²")]
-    let tokens = tokens as f64;
-    println!("  tokens a processor second {:>5.0}", tokens / busy.as_secs_f64());
-    println!("  tokens a second       {:>9.0}", tokens / elapsed.as_secs_f64());
-    embeddings
 }
 
-/// Compares with the reference; false if any cosine is below the floor.
-fn compare(embeddings: &[Embedding], reference: &[Embedding], floor: f32) -> bool {
-    let mut cosines: Vec<f32> =
-        embeddings.iter().zip(reference).map(|(ours, stored)| ours.cosine(stored)).collect();
-    cosines.sort_by(f32::total_cmp);
-    let (least, median) = (cosines[0], cosines[cosines.len() / 2]);
-    let passed = least >= floor;
-    let verdict = if passed { "passed" } else { "FAILED" };
-    println!("  cosine, least         {least:>9.6} (floor {floor}: {verdict})");
-    println!("  cosine, median        {median:>9.6}");
-    passed
-}
-
-fn time_queries(runtime: &Runtime, encoder: &NativeEncoder) {
-    let busy = processor_time();
-    let times = query_times(runtime, encoder, 200);
-    let busy = processor_time().saturating_sub(busy) / 200;
-    println!("  query, median         {:>9.2} ms", milliseconds(times[100]));
-    println!("  query, processor time {:>9.2} ms", milliseconds(busy));
-}
-
-fn time_queries_beside_documents(runtime: &Runtime, encoder: &NativeEncoder, chunks: &[String]) {
-    let documents = encoder.embed_documents(&chunks[..200]);
-    let times = runtime.block_on(async {
-        let mut times = Vec::new();
-        let queries = async {
-            loop {
-                let start = Instant::now();
-                encoder.embed_query(QUERY).await.unwrap();
-                times.push(start.elapsed());
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        };
-        tokio::select! {
-            embedded = documents => { embedded.unwrap(); }
-            () = queries => {}
-        }
-        times.sort();
-        times
+/// Measures one way in a process that runs on the given cores alone.
+fn run(way: &str, cores: &str, scaled: bool) -> Found {
+    let vectors = tempfile::NamedTempFile::new().unwrap();
+    let mut child = Command::new("taskset");
+    child.args(["-c", cores]).arg(std::env::current_exe().unwrap());
+    child.env("GROOVE_BENCH_WAY", way).env("GROOVE_BENCH_VECTORS", vectors.path());
+    if scaled {
+        child.env("GROOVE_BENCH_SCALED", "1");
+    }
+    let output = child.output().unwrap();
+    assert!(output.status.success(), "{way}: {}", String::from_utf8_lossy(&output.stderr));
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let numbers = lines.lines().filter_map(|line| {
+        let (name, number) = line.rsplit_once(' ')?;
+        Some((name.to_owned(), number.parse().ok()?))
     });
-    let at = |percent: usize| milliseconds(times[(times.len() - 1) * percent / 100]);
-    println!("  query beside documents{:>9.2} ms median, {:.2} ms p95", at(50), at(95));
+    let numbers = numbers.collect();
+    let bytes = std::fs::read(vectors.path()).unwrap();
+    let floats: Vec<f32> =
+        bytes.as_chunks().0.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect();
+    let vectors = floats.chunks_exact(stored::DIMENSION).map(<[f32]>::to_vec).collect();
+    Found { numbers, vectors }
 }
 
-fn query_times(runtime: &Runtime, encoder: &NativeEncoder, count: usize) -> Vec<Duration> {
+/// The child's part: measures one way and prints numbers by name.
+fn measure(way: &str, scaled: bool) {
+    let documents = documents();
+    let model = corpus::model_folder().unwrap();
+    let onnx = || {
+        let (folder, library) = corpus::onnx().unwrap();
+        open_onnx(&folder, library)
+    };
+    let mut engine = match way {
+        "padded" => Engine::Padded(onnx()),
+        "alone" => Engine::Alone(onnx()),
+        "f32" => open_native(&model, Precision::F32),
+        _ => open_native(&model, Precision::Int8),
+    };
+    engine.embed(&documents[..1]);
+    engine.ask(QUERY);
+    if scaled {
+        let chunks = documents.concat();
+        let chunks = &chunks[..SCALED.min(chunks.len())];
+        let start = Instant::now();
+        engine.embed(&[chunks.to_vec()]);
+        println!("elapsed {}", start.elapsed().as_secs_f64());
+        return;
+    }
+    let busy = processor_time();
+    let vectors = engine.embed(&documents);
+    println!("busy {}", (processor_time() - busy).as_secs_f64());
+    println!("peak MiB {}", peak_memory_mib());
+    let bytes: Vec<u8> = vectors.iter().flatten().flat_map(|number| number.to_le_bytes()).collect();
+    std::fs::write(std::env::var_os("GROOVE_BENCH_VECTORS").unwrap(), bytes).unwrap();
+
+    report_times("query", 400, || engine.ask(QUERY));
+    let query = [vec![QUERY.to_owned()]];
+    report_times("short document", 400, || drop(engine.embed(&query)));
+
+    let chunks = documents.concat();
+    let lengths = count_tokens(&model, &chunks);
+    let long = chunks.into_iter().zip(lengths).filter(|(_, length)| *length == WINDOW_TOKENS);
+    let long: Vec<String> = long.map(|(chunk, _)| chunk).take(LONG).collect();
+    let before = peak();
+    let busy = processor_time();
+    engine.embed(&[long.clone()]);
+    let busy = (processor_time() - busy).as_secs_f64();
+    let speed = operations(WINDOW_TOKENS as f64) * long.len() as f64 * 1e-9 / busy;
+    println!("long {speed}");
+    println!("peak {}", before.max(peak()));
+
+    if matches!(engine, Engine::Native(..)) {
+        println!("cosine {}", stored::least_cosine(&engine.embed(&[stored::chunks()])));
+    }
+}
+
+fn report_times(name: &str, count: usize, mut work: impl FnMut()) {
     let one = |_| {
         let start = Instant::now();
-        runtime.block_on(encoder.embed_query(QUERY)).unwrap();
-        start.elapsed()
+        work();
+        start.elapsed().as_secs_f64() * 1e3
     };
-    let mut times: Vec<Duration> = (0..count).map(one).collect();
-    times.sort();
-    times
+    let mut times: Vec<f64> = (0..count).map(one).collect();
+    times.sort_by(f64::total_cmp);
+    println!("{name} p50 {}", times[count / 2]);
+    println!("{name} p95 {}", times[count * 95 / 100]);
 }
 
-fn milliseconds(duration: Duration) -> f64 {
-    duration.as_secs_f64() * 1e3
+/// The parent's part: has each way measured, and prints the table.
+fn compare() -> ExitCode {
+    let Some(model) = corpus::model_folder() else {
+        println!("skipped: no all-MiniLM-L6-v2 folder; name one in GROOVE_TEST_MODEL");
+        return ExitCode::SUCCESS;
+    };
+    let documents = documents();
+    let tokens: usize = count_tokens(&model, &documents.concat()).iter().sum();
+    let chunk_count: usize = documents.iter().map(Vec::len).sum();
+    println!("{} documents, {chunk_count} chunks, {tokens} tokens", documents.len());
+    let with_onnx = corpus::onnx().is_some();
+    if !with_onnx {
+        println!("without ONNX Runtime: set GROOVE_TEST_ONNX and ORT_DYLIB_PATH");
+    }
+    let ways = if with_onnx { &WAYS[..] } else { &WAYS[2..] };
+    let found: Vec<_> = ways.iter().map(|&(way, name)| (way, name, run(way, "0", false))).collect();
+
+    println!("\nAll chunks in file order, on one core:");
+    println!("  {:<58}{:>12}{:>8}{:>11}", "", "tokens/cpu-s", "ratio", "peak MiB");
+    for (_, name, way) in &found {
+        let busy = way.number("busy");
+        println!(
+            "  {name:<58}{:>12.0}{:>8.2}{:>11.0}",
+            tokens as f64 / busy,
+            found[0].2.number("busy") / busy,
+            way.number("peak MiB")
+        );
+    }
+    println!("\nQuery of 8 tokens, and a document as short, ms elapsed, p50 / p95:");
+    for (_, name, way) in &found {
+        let of = |what: &str| {
+            let at = |rank: &str| way.number(&format!("{what} {rank}"));
+            format!("{:>8.2} /{:>6.2}", at("p50"), at("p95"))
+        };
+        println!("  {name:<58}{}{}", of("query"), of("short document"));
+    }
+    println!("\n{LONG} texts that fill the window of {WINDOW_TOKENS} tokens, on one core:");
+    for (_, name, way) in &found {
+        let (speed, peak) = (way.number("long"), way.number("peak"));
+        let share = 100.0 * speed / peak;
+        println!("  {name:<58}{speed:>7.1} GFLOP/s, {share:.0} % of the f32 peak of {peak:.1}");
+    }
+    let exact = &found.iter().find(|(way, ..)| *way == "f32").unwrap().2.vectors;
+    println!("\nAgainst native f32, {NEIGHBOURHOOD} chunks:");
+    for (way, name, other) in found.iter().filter(|(way, ..)| *way != "f32") {
+        let cosines = exact.iter().zip(&other.vectors).map(|(a, b)| dot(a, b));
+        let least = cosines.fold(f32::MAX, f32::min);
+        let recall = neighbours_kept(exact, &other.vectors);
+        let _ = way;
+        println!("  {name:<58} least cosine {least:.6}, recall@10 of neighbours {recall:.4}");
+    }
+    println!("\n{SCALED} chunks on one core and on two, wall time:");
+    for &(way, name) in &WAYS[2..] {
+        // Whatever else runs makes either slower, so the better of two counts.
+        let best = |cores| {
+            let once = || run(way, cores, true).number("elapsed");
+            once().min(once())
+        };
+        let (one, two) = (best("0"), best("0,1"));
+        println!("  {name:<58}{one:>7.2} s, {two:.2} s: {:.2} times as fast", one / two);
+    }
+    println!("\nAgainst stored vectors, least cosine:");
+    let mut faithful = true;
+    for (way, name, found) in &found {
+        let floor = match *way {
+            "f32" => 0.999,
+            "int" => 0.995,
+            _ => continue,
+        };
+        let cosine = found.number("cosine");
+        faithful &= cosine >= floor;
+        let verdict = if cosine >= floor { "passed" } else { "FAILED" };
+        println!("  {name:<58}{cosine:>9.6} (floor {floor}: {verdict})");
+    }
+    if faithful { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn dot(a: &[f32], b: &[f32]) -> f32 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// How many of the ten nearest neighbours of each vector are still among the
+/// ten nearest of the other vectors, from 0 to 1.
+fn neighbours_kept(exact: &[Vec<f32>], other: &[Vec<f32>]) -> f64 {
+    let count = NEIGHBOURHOOD.min(exact.len());
+    let (exact, other) = (&exact[..count], &other[..count]);
+    let kept = (0..count).map(|index| {
+        let (wanted, got) = (neighbours(exact, index), neighbours(other, index));
+        wanted.intersection(&got).count() as f64 / wanted.len() as f64
+    });
+    kept.sum::<f64>() / count as f64
+}
+
+fn neighbours(vectors: &[Vec<f32>], index: usize) -> HashSet<usize> {
+    let others = vectors.iter().enumerate().filter(|(other, _)| *other != index);
+    let mut scored: Vec<(f32, usize)> =
+        others.map(|(other, vector)| (dot(&vectors[index], vector), other)).collect();
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0));
+    scored.into_iter().take(10).map(|(_, other)| other).collect()
 }
 
 /// Processor time of all threads of this process so far.

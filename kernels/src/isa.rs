@@ -6,6 +6,9 @@ use crate::simd::portable::Portable;
 #[cfg(target_arch = "x86_64")]
 use crate::simd::{avx2::Avx2, avx512::Avx512};
 
+#[cfg(any(target_arch = "aarch64", test))]
+use crate::simd::neon::Neon;
+
 /// An instruction set that this processor has.
 ///
 /// A value exists only for what the processor reported at run time, so every
@@ -19,6 +22,9 @@ pub struct Isa(Level);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Level {
     Portable,
+    /// Emulated in tests on other processors.
+    #[cfg(any(target_arch = "aarch64", test))]
+    Neon,
     #[cfg(target_arch = "x86_64")]
     Avx2,
     #[cfg(target_arch = "x86_64")]
@@ -54,6 +60,10 @@ impl Isa {
                 return Self(Level::Avx2);
             }
         }
+        #[cfg(target_arch = "aarch64")]
+        if has_neon() {
+            return Self(Level::Neon);
+        }
         Self::portable()
     }
 
@@ -65,6 +75,10 @@ impl Isa {
     /// Every set of this processor, the portable one first.
     pub fn all() -> Vec<Self> {
         let mut all = vec![Self::portable()];
+        #[cfg(any(target_arch = "aarch64", test))]
+        if has_neon() {
+            all.push(Self(Level::Neon));
+        }
         #[cfg(target_arch = "x86_64")]
         {
             let rest = [
@@ -77,10 +91,12 @@ impl Isa {
         all
     }
 
-    /// A name for logs: `portable`, `avx2`, `avx2-vnni` or `avx512-vnni`.
+    /// A name for logs: `portable`, `neon`, `avx2`, `avx2-vnni` or `avx512-vnni`.
     pub fn name(self) -> &'static str {
         match self.0 {
             Level::Portable => "portable",
+            #[cfg(any(target_arch = "aarch64", test))]
+            Level::Neon => "neon",
             #[cfg(target_arch = "x86_64")]
             Level::Avx2 => "avx2",
             #[cfg(target_arch = "x86_64")]
@@ -92,7 +108,14 @@ impl Isa {
 
     /// Whether products of integers are faster than those of `f32`.
     pub fn has_integer_products(self) -> bool {
-        self != Self::portable()
+        match self.0 {
+            Level::Portable => false,
+            // Widening products of 16 bits are half as many to an instruction.
+            #[cfg(any(target_arch = "aarch64", test))]
+            Level::Neon => false,
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 | Level::Avx2Vnni | Level::Avx512 => true,
+        }
     }
 
     /// Whether products of bytes are faster than those of 16 bits, and keep
@@ -100,6 +123,8 @@ impl Isa {
     pub fn has_byte_products(self) -> bool {
         match self.0 {
             Level::Portable => false,
+            #[cfg(any(target_arch = "aarch64", test))]
+            Level::Neon => false,
             #[cfg(target_arch = "x86_64")]
             Level::Avx2 => false,
             #[cfg(target_arch = "x86_64")]
@@ -111,6 +136,10 @@ impl Isa {
     pub(crate) fn run<K: Kernel>(self, kernel: K) -> K::Output {
         match self.0 {
             Level::Portable => kernel.run(Portable),
+            // SAFETY: a value of this level is made only where the processor has
+            // NEON, or in a test that emulates it.
+            #[cfg(any(target_arch = "aarch64", test))]
+            Level::Neon => unsafe { run_neon(kernel) },
             // SAFETY of all three: a value of this level is made only where the
             // processor has reported each of the features that the function asks for.
             #[cfg(target_arch = "x86_64")]
@@ -121,6 +150,17 @@ impl Isa {
             Level::Avx512 => unsafe { run_avx512(kernel) },
         }
     }
+}
+
+#[cfg(target_arch = "aarch64")]
+fn has_neon() -> bool {
+    std::arch::is_aarch64_feature_detected!("neon")
+}
+
+/// Here the instructions are emulated.
+#[cfg(all(test, not(target_arch = "aarch64")))]
+fn has_neon() -> bool {
+    true
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -141,6 +181,13 @@ fn has_avx512() -> bool {
         && is_x86_feature_detected!("avx512dq")
         && is_x86_feature_detected!("avx512vl")
         && is_x86_feature_detected!("avx512vnni")
+}
+
+#[cfg(any(target_arch = "aarch64", test))]
+#[cfg_attr(target_arch = "aarch64", target_feature(enable = "neon"))]
+unsafe fn run_neon<K: Kernel>(kernel: K) -> K::Output {
+    // SAFETY: this function is compiled for, and so only called with, NEON.
+    kernel.run(unsafe { Neon::new() })
 }
 
 #[cfg(target_arch = "x86_64")]

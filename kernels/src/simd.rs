@@ -10,6 +10,12 @@ pub(crate) mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx512;
 
+#[cfg(any(target_arch = "aarch64", test))]
+pub(crate) mod neon;
+
+#[cfg(all(test, not(target_arch = "aarch64")))]
+mod emulated_neon;
+
 /// The most lanes that a vector has on any instruction set.
 pub(crate) const MOST_LANES: usize = 16;
 
