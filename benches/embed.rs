@@ -147,9 +147,9 @@ fn measure(way: &str, scaled: bool) {
         println!("elapsed {}", start.elapsed().as_secs_f64());
         return;
     }
-    let busy = processor_time();
+    let busy = processor_seconds();
     let vectors = engine.embed(&documents);
-    println!("busy {}", (processor_time() - busy).as_secs_f64());
+    println!("busy {}", processor_seconds() - busy);
     println!("peak MiB {}", peak_memory_mib());
     let bytes: Vec<u8> = vectors.iter().flatten().flat_map(|number| number.to_le_bytes()).collect();
     std::fs::write(std::env::var_os("GROOVE_BENCH_VECTORS").unwrap(), bytes).unwrap();
@@ -163,9 +163,9 @@ fn measure(way: &str, scaled: bool) {
     let long = chunks.into_iter().zip(lengths).filter(|(_, length)| *length == WINDOW_TOKENS);
     let long: Vec<String> = long.map(|(chunk, _)| chunk).take(LONG).collect();
     let before = peak();
-    let busy = processor_time();
-    engine.embed(&[long.clone()]);
-    let busy = (processor_time() - busy).as_secs_f64();
+    let busy = processor_seconds();
+    engine.embed(std::slice::from_ref(&long));
+    let busy = processor_seconds() - busy;
     let speed = operations(WINDOW_TOKENS as f64) * long.len() as f64 * 1e-9 / busy;
     println!("long {speed}");
     println!("peak {}", before.max(peak()));
@@ -288,9 +288,9 @@ fn neighbours(vectors: &[Vec<f32>], index: usize) -> HashSet<usize> {
     scored.into_iter().take(10).map(|(_, other)| other).collect()
 }
 
-/// Processor time of all threads of this process so far.
-fn processor_time() -> Duration {
-    Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap()
+/// Processor time of all threads of this process so far, in seconds.
+fn processor_seconds() -> f64 {
+    Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap().as_secs_f64()
 }
 
 /// The most memory that this process has held so far; 0 where that is not told.

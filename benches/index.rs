@@ -52,9 +52,9 @@ fn main() {
         return;
     };
     let mut engine = Engine::Padded(open_onnx(&onnx, library));
-    let busy = processor_time();
+    let busy = processor_seconds();
     assert_eq!(engine.embed(&documents).len(), chunks);
-    let busy = (processor_time() - busy).as_secs_f64();
+    let busy = processor_seconds() - busy;
     println!("embedding alone, the reference's way: {busy:.1} s of processor time");
     println!("  that is {:.2} times the whole of groove index", busy / first.processor_seconds);
 }
@@ -93,9 +93,9 @@ fn index(kb: &Path, model: &Path) -> Run {
     let mut peak_kib = 0;
     // Until it has ended, but has not been waited for: its times are final then.
     let processor_seconds = loop {
-        let stat = std::fs::read_to_string(folder.join("stat")).unwrap_or_default();
+        let record = std::fs::read_to_string(folder.join("stat")).unwrap_or_default();
         // Behind the name, which may hold anything: the state is the first field.
-        let fields: Vec<&str> = stat
+        let fields: Vec<&str> = record
             .rsplit_once(')')
             .map(|(_, rest)| rest.split_whitespace().collect())
             .unwrap_or_default();
@@ -113,6 +113,7 @@ fn index(kb: &Path, model: &Path) -> Run {
     Run { processor_seconds, elapsed: start.elapsed(), peak_mib: peak_kib / 1024 }
 }
 
-fn processor_time() -> Duration {
-    Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap()
+/// Processor time of all threads of this process so far, in seconds.
+fn processor_seconds() -> f64 {
+    Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap().as_secs_f64()
 }
