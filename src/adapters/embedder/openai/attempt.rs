@@ -5,13 +5,14 @@ use std::io::{self, Read as _};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use ureq::http::{HeaderValue, Response, header};
+use ureq::http::{HeaderValue, Response, Uri, header};
 use ureq::tls::{RootCerts, TlsConfig};
+use ureq::unversioned::resolver::DefaultResolver;
 use ureq::{Agent, Body, Error, Proxy};
 
 use crate::adapters::embedder::openai::key::KeySource;
 use crate::adapters::embedder::openai::wait::Wait;
-use crate::adapters::embedder::openai::{Endpoint, address, answer};
+use crate::adapters::embedder::openai::{Endpoint, address, answer, line};
 use crate::domain::embedding::Embedding;
 use crate::ports::embedder::EmbedError;
 
@@ -19,6 +20,9 @@ use crate::ports::embedder::EmbedError;
 /// it is waited for.
 const SHOWN_BYTES: u64 = 512;
 const SHOWN_WAIT: Duration = Duration::from_secs(2);
+
+/// A clock cannot count to the end of time; a year is as good.
+const LONGEST_TIMEOUT: Duration = Duration::from_hours(365 * 24);
 
 /// Sends requests to one endpoint.
 pub(super) struct Attempt {
@@ -101,16 +105,18 @@ impl Attempt {
             .transpose()
             // The address of a proxy may hold a password.
             .map_err(|_| unusable("the address of the proxy is not valid".to_owned()))?;
-        let agent = Agent::config_builder()
+        let config = Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
             .max_redirects_will_error(false)
-            .timeout_global(Some(endpoint.timeout))
+            .timeout_global(Some(endpoint.timeout.min(LONGEST_TIMEOUT)))
             .proxy(proxy)
             .tls_config(TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build())
             .user_agent(concat!("groove/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .new_agent();
+            .build();
+        let authority = endpoint.url.parse::<Uri>().ok().and_then(|uri| uri.authority().cloned());
+        let connector = line::Watching::new(authority);
+        let agent = Agent::with_parts(config, connector, DefaultResolver::default());
         let (url, key, dimension) =
             (endpoint.url.clone(), endpoint.key.clone(), endpoint.dimension);
         Ok(Self { agent, url, what, key, dimension })
@@ -146,21 +152,14 @@ impl Attempt {
             value.set_sensitive(true);
             request = request.header(header::AUTHORIZATION, value);
         }
-        let answer = request.send(body).map_err(|error| before_the_status(&error))?;
+        line::forget_status();
+        let answer = request.send(body).map_err(|error| match line::status() {
+            Some(status) => of_status(status, None),
+            None => before_the_status(&error),
+        })?;
         match answer.status().as_u16() {
             200..=299 => self.read(answer, inputs),
-            status @ (400 | 413 | 422) => Err(Failure::Refused { status }),
-            status @ (429 | 500..=599) => {
-                let wish = answer.headers().get(header::RETRY_AFTER);
-                let wish = wish.and_then(|value| value.to_str().ok());
-                let retry_after = wish.and_then(|value| Wait::read(value, SystemTime::now()));
-                let cause = format!("answered HTTP {status}");
-                Err(Failure::Passing { cause, retry_after, answer: Some(Box::new(answer)) })
-            }
-            status => {
-                let cause = format!("answered HTTP {status}");
-                Err(Failure::Stop { cause, answer: Some(Box::new(answer)) })
-            }
+            status => Err(of_status(status, Some(Box::new(answer)))),
         }
     }
 
@@ -179,6 +178,26 @@ impl Attempt {
         }
         answer::embeddings(&bytes, inputs, self.dimension)
             .map_err(|why| Failure::stop(format!("answered HTTP 200, but the answer {why}")))
+    }
+}
+
+/// What a status means that brought no embeddings.
+///
+/// - `answer`: none if it broke off before the end of its headers.
+fn of_status(status: u16, answer: Option<Box<Response<Body>>>) -> Failure {
+    let cause = match (status, &answer) {
+        (200..=299, None) => format!("broke off its answer of HTTP {status}"),
+        _ => format!("answered HTTP {status}"),
+    };
+    match status {
+        400 | 413 | 422 => Failure::Refused { status },
+        429 | 500..=599 => {
+            let wish = answer.as_ref().and_then(|answer| answer.headers().get(header::RETRY_AFTER));
+            let wish = wish.and_then(|value| value.to_str().ok());
+            let retry_after = wish.and_then(|value| Wait::read(value, SystemTime::now()));
+            Failure::Passing { cause, retry_after, answer }
+        }
+        _ => Failure::Stop { cause, answer },
     }
 }
 

@@ -4,8 +4,11 @@ mod address;
 mod answer;
 mod attempt;
 mod key;
+mod line;
 mod wait;
 
+#[cfg(test)]
+mod early_tests;
 #[cfg(test)]
 mod tests;
 
