@@ -6,3 +6,5 @@ pub mod catalogue;
 pub mod locate;
 
 pub mod hub;
+
+pub mod encoder;

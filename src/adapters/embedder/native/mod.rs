@@ -1,14 +1,6 @@
 //! Our own engine for models of the BERT family: no padding, weights packed for
 //! the processor at hand.
 
-mod config;
-mod error;
-mod tokens;
-mod weights;
-
-mod layer;
-mod transformer;
-
 #[cfg(test)]
 mod tests;
 
@@ -22,12 +14,12 @@ use futures::future::try_join_all;
 use grooveseek_kernels::Isa;
 use tokio::sync::Semaphore;
 
-use crate::adapters::embedder::native::config::Shape;
-use crate::adapters::embedder::native::error::LoadError;
-use crate::adapters::embedder::native::layer::{Formats, Scratch};
-use crate::adapters::embedder::native::tokens::Tokens;
-use crate::adapters::embedder::native::transformer::Transformer;
-use crate::adapters::embedder::native::weights::Weights;
+use crate::adapters::model::encoder::config::Shape;
+use crate::adapters::model::encoder::error::LoadError;
+use crate::adapters::model::encoder::layer::{Formats, Scratch};
+use crate::adapters::model::encoder::tokens::Tokens;
+use crate::adapters::model::encoder::transformer::{self, Transformer};
+use crate::adapters::model::encoder::weights::Weights;
 use crate::domain::embedding::{Embedding, ModelIdentity};
 use crate::ports::Cause;
 use crate::ports::embedder::{EmbedError, Embedder, Engine};

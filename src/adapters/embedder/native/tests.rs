@@ -6,6 +6,7 @@ mod toy;
 mod with_model;
 
 use super::*;
+use crate::adapters::model::encoder::config;
 use toy::{HIDDEN, Toy, tokens};
 
 const TEXTS: [&str; 7] =

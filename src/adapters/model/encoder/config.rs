@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::adapters::embedder::native::error::LoadError;
+use crate::adapters::model::encoder::error::LoadError;
 
 /// The most bytes of a configuration file.
 const MOST_BYTES: u64 = 1 << 20;
@@ -20,32 +20,32 @@ const POOLING: &str = "1_Pooling/config.json";
 
 /// The shape of a model.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Shape {
+pub(crate) struct Shape {
     /// Numbers that stand for a token between layers, and in an embedding.
-    pub(super) hidden: usize,
+    pub(crate) hidden: usize,
     /// How many layers there are.
-    pub(super) layers: usize,
+    pub(crate) layers: usize,
     /// Heads of each layer's attention; they divide `hidden`.
-    pub(super) heads: usize,
+    pub(crate) heads: usize,
     /// Numbers in the middle of each layer's feed-forward part.
-    pub(super) inner: usize,
+    pub(crate) inner: usize,
     /// Distinct tokens.
-    pub(super) vocabulary: usize,
+    pub(crate) vocabulary: usize,
     /// Distinct positions.
-    pub(super) positions: usize,
+    pub(crate) positions: usize,
     /// Distinct token types, of which only the first is used.
-    pub(super) types: usize,
+    pub(crate) types: usize,
     /// What keeps a normalisation from dividing by zero.
-    pub(super) epsilon: f32,
+    pub(crate) epsilon: f32,
     /// Tokens of a text that are looked at, special ones included; at most `positions`.
-    pub(super) window_tokens: usize,
+    pub(crate) window_tokens: usize,
     /// How the vectors of a text's tokens become one.
-    pub(super) pooling: Pooling,
+    pub(crate) pooling: Pooling,
 }
 
 /// How the vectors of a text's tokens become one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pooling {
+pub(crate) enum Pooling {
     /// Their mean.
     Mean,
     /// The first token's vector.
@@ -94,7 +94,7 @@ impl Shape {
     /// Reads the shape of the model in a folder.
     ///
     /// - `model`: its name, which decides on the pooling where the folder does not.
-    pub(super) fn read(folder: &Path, model: &str) -> Result<Self, LoadError> {
+    pub(crate) fn read(folder: &Path, model: &str) -> Result<Self, LoadError> {
         let config: Config = read_json(folder, CONFIG)?
             .ok_or_else(|| LoadError::Missing { folder: folder.to_path_buf(), file: CONFIG })?;
         check_kind(&config, &folder.join(CONFIG))?;

@@ -10,7 +10,7 @@ use grooveseek_kernels::numbers_from_le_bytes;
 use memmap2::Mmap;
 use safetensors::tensor::{Dtype, Metadata, SafeTensors};
 
-use crate::adapters::embedder::native::error::LoadError;
+use crate::adapters::model::encoder::error::LoadError;
 
 const FILE: &str = "model.safetensors";
 
@@ -20,7 +20,7 @@ const FILE: &str = "model.safetensors";
 /// that are looked at. What is copied anyway is read through the file instead,
 /// so that its pages do not count as memory of this process.
 #[derive(Debug)]
-pub(super) struct Weights {
+pub(crate) struct Weights {
     path: PathBuf,
     file: Mutex<File>,
     map: Mmap,
@@ -31,14 +31,14 @@ pub(super) struct Weights {
 
 /// A table of rows of 32-bit numbers that stays in the file.
 #[derive(Clone, Debug)]
-pub(super) struct Table {
+pub(crate) struct Table {
     place: Range<usize>,
     row_bytes: usize,
 }
 
 impl Weights {
     /// Opens the tensors of the model in a folder and checks that the file is whole.
-    pub(super) fn open(folder: &Path) -> Result<Self, LoadError> {
+    pub(crate) fn open(folder: &Path) -> Result<Self, LoadError> {
         let path = folder.join(FILE);
         let file = File::open(&path).map_err(|error| LoadError::from_io(folder, FILE, error))?;
         let unreadable = |source| LoadError::Unreadable { path: path.clone(), source };
@@ -87,14 +87,14 @@ impl Weights {
     }
 
     /// Checks that a tensor is there.
-    pub(super) fn check(&self, name: &str, shape: &[usize]) -> Result<(), LoadError> {
+    pub(crate) fn check(&self, name: &str, shape: &[usize]) -> Result<(), LoadError> {
         self.place(name, shape).map(|_| ())
     }
 
     /// Reads a tensor.
     ///
     /// - Returns as many numbers as the shape has, the last side running fastest.
-    pub(super) fn read(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, LoadError> {
+    pub(crate) fn read(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, LoadError> {
         let place = self.place(name, shape)?;
         let mut bytes = vec![0; place.len()];
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
@@ -108,7 +108,7 @@ impl Weights {
     }
 
     /// Finds a table that stays in the file.
-    pub(super) fn table(
+    pub(crate) fn table(
         &self,
         name: &str,
         rows: usize,
@@ -118,7 +118,7 @@ impl Weights {
     }
 
     /// A row of a table, as it lies in the file; `None` beyond its end.
-    pub(super) fn row(&self, table: &Table, row: usize) -> Option<&[u8]> {
+    pub(crate) fn row(&self, table: &Table, row: usize) -> Option<&[u8]> {
         let from = row.checked_mul(table.row_bytes)?;
         self.map.get(table.place.clone())?.get(from..from.checked_add(table.row_bytes)?)
     }

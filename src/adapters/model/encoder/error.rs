@@ -6,7 +6,7 @@ use crate::ports::Cause;
 
 /// What is wrong with a model's folder. Each names the file that it is about.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum LoadError {
+pub(crate) enum LoadError {
     /// A file that every model needs is not there.
     #[error(
         "{} has no {file}; put the model's {file} there, or have the model fetched again",
@@ -46,7 +46,7 @@ pub(super) enum LoadError {
 
 impl LoadError {
     /// A file that cannot be read, or is not there.
-    pub(super) fn from_io(folder: &Path, file: &'static str, error: std::io::Error) -> Self {
+    pub(crate) fn from_io(folder: &Path, file: &'static str, error: std::io::Error) -> Self {
         if error.kind() == std::io::ErrorKind::NotFound {
             Self::Missing { folder: folder.to_path_buf(), file }
         } else {

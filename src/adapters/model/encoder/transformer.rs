@@ -2,10 +2,10 @@
 
 use grooveseek_kernels::{Isa, LayerNorm, add_le_bytes, mean_of_rows};
 
-use crate::adapters::embedder::native::config::{Pooling, Shape};
-use crate::adapters::embedder::native::error::LoadError;
-use crate::adapters::embedder::native::layer::{Formats, Layer, Scratch, read_norm};
-use crate::adapters::embedder::native::weights::{Table, Weights};
+use crate::adapters::model::encoder::config::{Pooling, Shape};
+use crate::adapters::model::encoder::error::LoadError;
+use crate::adapters::model::encoder::layer::{Formats, Layer, Scratch, read_norm};
+use crate::adapters::model::encoder::weights::{Table, Weights};
 
 const WORDS: &str = "embeddings.word_embeddings.weight";
 const POSITIONS: &str = "embeddings.position_embeddings.weight";
@@ -13,7 +13,7 @@ const TYPES: &str = "embeddings.token_type_embeddings.weight";
 const NORM: &str = "embeddings.LayerNorm";
 
 /// Checks that every tensor that a model of this shape has is there.
-pub(super) fn check(weights: &Weights, shape: &Shape) -> Result<(), LoadError> {
+pub(crate) fn check(weights: &Weights, shape: &Shape) -> Result<(), LoadError> {
     weights.check(WORDS, &[shape.vocabulary, shape.hidden])?;
     weights.check(POSITIONS, &[shape.positions, shape.hidden])?;
     weights.check(TYPES, &[shape.types, shape.hidden])?;
@@ -29,7 +29,7 @@ pub(super) fn check(weights: &Weights, shape: &Shape) -> Result<(), LoadError> {
 /// Devlin et al., "BERT: Pre-training of Deep Bidirectional Transformers for
 /// Language Understanding", NAACL 2019.
 #[derive(Debug)]
-pub(super) struct Transformer {
+pub(crate) struct Transformer {
     isa: Isa,
     hidden: usize,
     pooling: Pooling,
@@ -42,7 +42,7 @@ pub(super) struct Transformer {
 
 impl Transformer {
     /// Reads and packs a model.
-    pub(super) fn read(
+    pub(crate) fn read(
         weights: &Weights,
         shape: &Shape,
         isa: Isa,
@@ -69,7 +69,7 @@ impl Transformer {
     ///   the vocabulary's size.
     /// - Returns n vectors of `hidden` numbers, of any length; each is the same
     ///   whatever the others are.
-    pub(super) fn embed(
+    pub(crate) fn embed(
         &self,
         weights: &Weights,
         texts: &[Vec<u32>],

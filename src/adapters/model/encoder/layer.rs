@@ -6,9 +6,9 @@ use grooveseek_kernels::{
     AttentionScratch, Format, Heads, Isa, LayerNorm, Linear, LinearScratch, attention, gelu,
 };
 
-use crate::adapters::embedder::native::config::Shape;
-use crate::adapters::embedder::native::error::LoadError;
-use crate::adapters::embedder::native::weights::Weights;
+use crate::adapters::model::encoder::config::Shape;
+use crate::adapters::model::encoder::error::LoadError;
+use crate::adapters::model::encoder::weights::Weights;
 
 /// Rows that pass through the feed-forward part at a time, so that its wide
 /// middle stays in the processor's cache.
@@ -16,33 +16,33 @@ const BLOCK_ROWS: usize = 120;
 
 /// How the weights of each part of a layer are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Formats {
+pub(crate) struct Formats {
     /// The projections to queries, keys and values.
-    pub(super) projections: Format,
+    pub(crate) projections: Format,
     /// The projection of what attention gives.
-    pub(super) mixed: Format,
+    pub(crate) mixed: Format,
     /// The feed-forward part, on the way in.
-    pub(super) widen: Format,
+    pub(crate) widen: Format,
     /// The feed-forward part, on the way out.
-    pub(super) narrow: Format,
+    pub(crate) narrow: Format,
 }
 
 impl Formats {
     /// Everything in 32 bits.
-    pub(super) const F32: Self = Self::all(Format::F32);
+    pub(crate) const F32: Self = Self::all(Format::F32);
 
     /// In as few bits as still keep the cosine with 32 bits above 0.995, in what
     /// is fastest on the processor at hand.
-    pub(super) fn small(isa: Isa) -> Self {
+    pub(crate) fn small(isa: Isa) -> Self {
         if isa.has_byte_products() { Self::BYTES } else { Self::all(Format::I16) }
     }
 
     /// Bytes where a layer bears them: the projections to queries, keys and
     /// values take most of the error.
-    pub(super) const BYTES: Self = Self { projections: Format::I16, ..Self::all(Format::I8) };
+    pub(crate) const BYTES: Self = Self { projections: Format::I16, ..Self::all(Format::I8) };
 
     /// The narrowest numbers that weights are kept in, for a person to read.
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         let parts = [self.projections, self.mixed, self.widen, self.narrow];
         if parts.contains(&Format::I8) {
             "int8"
@@ -54,14 +54,14 @@ impl Formats {
     }
 
     /// One format for everything.
-    pub(super) const fn all(format: Format) -> Self {
+    pub(crate) const fn all(format: Format) -> Self {
         Self { projections: format, mixed: format, widen: format, narrow: format }
     }
 }
 
 /// Memory that the layers share.
 #[derive(Debug, Default)]
-pub(super) struct Scratch {
+pub(crate) struct Scratch {
     linear: LinearScratch,
     attention: AttentionScratch,
     projected: Vec<f32>,
@@ -72,7 +72,7 @@ pub(super) struct Scratch {
 
 /// A layer with packed weights.
 #[derive(Debug)]
-pub(super) struct Layer {
+pub(crate) struct Layer {
     isa: Isa,
     heads: Heads,
     projections: Linear,
@@ -129,7 +129,7 @@ impl Reader<'_> {
 }
 
 /// Reads a normalisation.
-pub(super) fn read_norm(
+pub(crate) fn read_norm(
     weights: &Weights,
     name: &str,
     shape: &Shape,
@@ -141,7 +141,7 @@ pub(super) fn read_norm(
 
 impl Layer {
     /// Checks that a layer's tensors are there, without reading them.
-    pub(super) fn check(weights: &Weights, shape: &Shape, index: usize) -> Result<(), LoadError> {
+    pub(crate) fn check(weights: &Weights, shape: &Shape, index: usize) -> Result<(), LoadError> {
         let reader = Reader { weights, shape, index };
         for (part, outputs, inputs) in matrices(shape) {
             weights.check(&reader.name(part, "weight"), &[outputs, inputs])?;
@@ -155,7 +155,7 @@ impl Layer {
     }
 
     /// Reads and packs a layer.
-    pub(super) fn read(
+    pub(crate) fn read(
         weights: &Weights,
         shape: &Shape,
         index: usize,
@@ -179,7 +179,7 @@ impl Layer {
     ///
     /// - `rows`: the vectors of all tokens, text after text; they are replaced.
     /// - `lengths`: the tokens of each text, from 1.
-    pub(super) fn apply(&self, rows: &mut [f32], lengths: &[usize], scratch: &mut Scratch) {
+    pub(crate) fn apply(&self, rows: &mut [f32], lengths: &[usize], scratch: &mut Scratch) {
         self.attend(rows, lengths, scratch);
         self.feed_forward(rows, scratch);
     }
@@ -187,7 +187,7 @@ impl Layer {
     /// As [`apply`](Self::apply), for the first token of each text alone.
     ///
     /// - `rows`: afterwards the vectors of the first tokens, and no others.
-    pub(super) fn apply_to_first(
+    pub(crate) fn apply_to_first(
         &self,
         rows: &mut Vec<f32>,
         lengths: &[usize],

@@ -4,15 +4,15 @@ use std::path::Path;
 
 use tokenizers::{PostProcessor, Tokenizer, TruncationParams};
 
-use crate::adapters::embedder::native::config::Shape;
-use crate::adapters::embedder::native::error::LoadError;
+use crate::adapters::model::encoder::config::Shape;
+use crate::adapters::model::encoder::error::LoadError;
 
 const FILE: &str = "tokenizer.json";
 
 /// A model's tokenizer, with the model's own window and without padding,
 /// whatever its file says about either.
 #[derive(Debug)]
-pub(super) struct Tokens {
+pub(crate) struct Tokens {
     tokenizer: Tokenizer,
     vocabulary: usize,
     window: usize,
@@ -24,7 +24,7 @@ const BYTES_PER_TOKEN: usize = 16;
 
 impl Tokens {
     /// Reads the tokenizer of the model in a folder.
-    pub(super) fn read(folder: &Path, shape: &Shape) -> Result<Self, LoadError> {
+    pub(crate) fn read(folder: &Path, shape: &Shape) -> Result<Self, LoadError> {
         let path = folder.join(FILE);
         let bytes =
             std::fs::read(&path).map_err(|error| LoadError::from_io(folder, FILE, error))?;
@@ -55,7 +55,7 @@ impl Tokens {
     ///
     /// - Returns from 1 to the window's number of tokens, each below the
     ///   vocabulary's size; or why that was not possible.
-    pub(super) fn of(&self, text: &str) -> Result<Vec<u32>, String> {
+    pub(crate) fn of(&self, text: &str) -> Result<Vec<u32>, String> {
         let tokens = self.first_tokens(text)?;
         if tokens.is_empty() {
             return Err("the tokenizer gives no token".to_owned());
