@@ -30,6 +30,7 @@ mod linear;
 mod math;
 mod norm;
 mod quantise;
+mod stored;
 mod tile;
 
 mod scan;
@@ -44,3 +45,4 @@ pub use math::gelu;
 pub use norm::{LayerNorm, add_le_bytes, mean_of_rows, numbers_from_le_bytes};
 pub use quantise::quantise;
 pub use scan::{Scored, dot_f32, scan_i8};
+pub use stored::{Stored, transposed};

@@ -1,3 +1,5 @@
 //! Adapters of the reranker port.
 
+pub mod native;
+
 pub mod overlap;

@@ -1,26 +1,46 @@
 //! What a model's folder says about the model, checked.
 
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use crate::adapters::model::catalogue::Pooling;
 use crate::adapters::model::encoder::error::LoadError;
-
-/// The most bytes of a configuration file.
-const MOST_BYTES: u64 = 1 << 20;
+use crate::adapters::model::encoder::folder::{ModelFolder, read_json};
+use crate::adapters::model::encoder::sentence;
 
 const CONFIG: &str = "config.json";
-const SENTENCE: &str = "sentence_bert_config.json";
-const MODULES: &str = "modules.json";
-const POOLING: &str = "1_Pooling/config.json";
+
+/// Which of two kinds of encoder it is. They differ in how tokens get their
+/// positions and types, and in how a classifier reads the first token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Family {
+    /// BERT: positions count from 0.
+    Bert,
+    /// RoBERTa, XLM-RoBERTa, CamemBERT: positions count from behind the padding
+    /// token's number, which that token itself has as its position.
+    Roberta {
+        /// The padding token.
+        padding: u32,
+    },
+}
+
+impl Family {
+    /// Position of a text's first token.
+    pub(crate) fn first_position(self) -> usize {
+        match self {
+            Self::Bert => 0,
+            Self::Roberta { padding } => padding as usize + 1,
+        }
+    }
+}
 
 /// The shape of a model.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Shape {
+    /// Which kind of encoder it is.
+    pub(crate) family: Family,
     /// Numbers that stand for a token between layers, and in an embedding.
     pub(crate) hidden: usize,
     /// How many layers there are.
@@ -33,23 +53,15 @@ pub(crate) struct Shape {
     pub(crate) vocabulary: usize,
     /// Distinct positions.
     pub(crate) positions: usize,
-    /// Distinct token types, of which only the first is used.
+    /// Distinct token types.
     pub(crate) types: usize,
     /// What keeps a normalisation from dividing by zero.
     pub(crate) epsilon: f32,
-    /// Tokens of a text that are looked at, special ones included; at most `positions`.
+    /// Tokens of a text that are looked at, special ones included; at most as
+    /// many as there are positions for.
     pub(crate) window_tokens: usize,
     /// How the vectors of a text's tokens become one.
     pub(crate) pooling: Pooling,
-}
-
-/// How the vectors of a text's tokens become one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pooling {
-    /// Their mean.
-    Mean,
-    /// The first token's vector.
-    First,
 }
 
 #[derive(Deserialize)]
@@ -65,10 +77,15 @@ struct Config {
     type_vocab_size: usize,
     #[serde(default = "tiny")]
     layer_norm_eps: f32,
+    pad_token_id: Option<u32>,
     hidden_act: Option<String>,
     position_embedding_type: Option<String>,
     #[serde(default)]
     is_decoder: bool,
+    #[serde(default)]
+    architectures: Option<Vec<String>>,
+    num_labels: Option<usize>,
+    id2label: Option<Map<String, Value>>,
 }
 
 fn two() -> usize {
@@ -79,150 +96,144 @@ fn tiny() -> f32 {
     1e-12
 }
 
-#[derive(Deserialize)]
-struct Sentence {
-    max_seq_length: Option<usize>,
-}
-
-#[derive(Deserialize)]
-struct Module {
-    #[serde(rename = "type")]
-    kind: String,
-}
-
 impl Shape {
-    /// Reads the shape of the model in a folder.
-    ///
-    /// - `model`: its name, which decides on the pooling where the folder does not.
-    pub(crate) fn read(folder: &Path, model: &str) -> Result<Self, LoadError> {
-        let config: Config = read_json(folder, CONFIG)?
-            .ok_or_else(|| LoadError::Missing { folder: folder.to_path_buf(), file: CONFIG })?;
-        check_kind(&config, &folder.join(CONFIG))?;
-        check_sizes(&config, &folder.join(CONFIG))?;
-        check_modules(folder)?;
-        let window_tokens = match read_json::<Sentence>(folder, SENTENCE)? {
-            Some(Sentence { max_seq_length: Some(most) }) => {
-                most.min(config.max_position_embeddings)
+    /// Reads the shape of an embedding model.
+    pub(crate) fn of_embedder(folder: &ModelFolder) -> Result<Self, LoadError> {
+        let config = Config::read(&folder.root)?;
+        let modules = sentence::Modules::read(&folder.root)?;
+        let pooling = modules.pooling(&folder.root)?.or(folder.pooling).unwrap_or(Pooling::Mean);
+        let said = sentence::window_tokens(&folder.root)?;
+        config.shape(folder, pooling, said)
+    }
+
+    /// Reads the shape of a model that scores pairs of texts.
+    pub(crate) fn of_cross_encoder(folder: &ModelFolder) -> Result<Self, LoadError> {
+        let config = Config::read(&folder.root)?;
+        config.check_classifier(&folder.root.join(CONFIG))?;
+        let said = sentence::tokenizer_window(&folder.root)?;
+        config.shape(folder, Pooling::Cls, said)
+    }
+}
+
+impl Config {
+    fn read(root: &Path) -> Result<Self, LoadError> {
+        let config: Self = read_json(root, CONFIG)?.ok_or_else(|| LoadError::Missing {
+            folder: root.to_path_buf(),
+            file: CONFIG.to_owned(),
+        })?;
+        let path = root.join(CONFIG);
+        config.check_kind(&path)?;
+        config.check_sizes(&path)?;
+        Ok(config)
+    }
+
+    /// - `said`: the window as other files have it, if they do.
+    fn shape(
+        &self,
+        folder: &ModelFolder,
+        pooling: Pooling,
+        said: Option<usize>,
+    ) -> Result<Shape, LoadError> {
+        let family = self.family(&folder.root.join(CONFIG))?;
+        let room = self.max_position_embeddings.saturating_sub(family.first_position());
+        let window = [said, folder.window_tokens].into_iter().flatten().fold(room, usize::min);
+        Ok(Shape {
+            family,
+            hidden: self.hidden_size,
+            layers: self.num_hidden_layers,
+            heads: self.num_attention_heads,
+            inner: self.intermediate_size,
+            vocabulary: self.vocab_size,
+            positions: self.max_position_embeddings,
+            types: self.type_vocab_size,
+            epsilon: self.layer_norm_eps,
+            window_tokens: window,
+            pooling,
+        })
+    }
+
+    fn family(&self, path: &Path) -> Result<Family, LoadError> {
+        match self.model_type.as_str() {
+            "bert" => Ok(Family::Bert),
+            "roberta" | "xlm-roberta" | "camembert" => {
+                let padding = self.pad_token_id.unwrap_or(1);
+                if padding as usize + 2 > self.max_position_embeddings {
+                    let reason = format!("pad_token_id {padding} leaves no position for a token");
+                    return Err(LoadError::malformed(path, reason));
+                }
+                Ok(Family::Roberta { padding })
             }
-            _ => config.max_position_embeddings,
-        };
-        Ok(Self {
-            hidden: config.hidden_size,
-            layers: config.num_hidden_layers,
-            heads: config.num_attention_heads,
-            inner: config.intermediate_size,
-            vocabulary: config.vocab_size,
-            positions: config.max_position_embeddings,
-            types: config.type_vocab_size,
-            epsilon: config.layer_norm_eps,
-            window_tokens,
-            pooling: read_pooling(folder, model)?,
-        })
-    }
-}
-
-fn check_kind(config: &Config, path: &Path) -> Result<(), LoadError> {
-    let unsupported =
-        |reason: String| Err(LoadError::Unsupported { path: path.to_path_buf(), reason });
-    if config.model_type != "bert" {
-        return unsupported(format!("model_type is {:?}, not \"bert\"", config.model_type));
-    }
-    if let Some(activation) = config.hidden_act.as_deref().filter(|name| *name != "gelu") {
-        return unsupported(format!("hidden_act is {activation:?}, not \"gelu\""));
-    }
-    if let Some(kind) = config.position_embedding_type.as_deref().filter(|kind| *kind != "absolute")
-    {
-        return unsupported(format!("position_embedding_type is {kind:?}, not \"absolute\""));
-    }
-    if config.is_decoder {
-        return unsupported("is_decoder is true".to_owned());
-    }
-    Ok(())
-}
-
-fn check_sizes(config: &Config, path: &Path) -> Result<(), LoadError> {
-    let malformed = |reason: String| LoadError::Malformed { path: path.to_path_buf(), reason };
-    let sizes = [
-        ("hidden_size", config.hidden_size, 1, 1 << 14),
-        ("num_hidden_layers", config.num_hidden_layers, 1, 1 << 8),
-        ("num_attention_heads", config.num_attention_heads, 1, 1 << 10),
-        ("intermediate_size", config.intermediate_size, 1, 1 << 16),
-        ("vocab_size", config.vocab_size, 1, 1 << 24),
-        ("max_position_embeddings", config.max_position_embeddings, 8, 1 << 16),
-        ("type_vocab_size", config.type_vocab_size, 1, 1 << 10),
-    ];
-    for (name, size, least, most) in sizes {
-        if !(least..=most).contains(&size) {
-            return Err(malformed(format!("{name} is {size}, not from {least} to {most}")));
+            other => {
+                let reason = format!(
+                    "model_type is {other:?}, not \"bert\", \"roberta\", \"xlm-roberta\" or \
+                     \"camembert\""
+                );
+                Err(LoadError::unsupported(path, reason))
+            }
         }
     }
-    if !config.hidden_size.is_multiple_of(config.num_attention_heads) {
-        let (hidden, heads) = (config.hidden_size, config.num_attention_heads);
-        return Err(malformed(format!(
-            "hidden_size {hidden} is no multiple of num_attention_heads {heads}"
-        )));
-    }
-    if !(0.0..1.0).contains(&config.layer_norm_eps) {
-        return Err(malformed(format!("layer_norm_eps is {}", config.layer_norm_eps)));
-    }
-    Ok(())
-}
 
-/// Refuses a folder whose embeddings pass through more than pooling.
-fn check_modules(folder: &Path) -> Result<(), LoadError> {
-    let modules: Vec<Module> = read_json(folder, MODULES)?.unwrap_or_default();
-    for Module { kind } in modules {
-        let name = kind.rsplit('.').next().unwrap_or(&kind);
-        if !["Transformer", "Pooling", "Normalize"].contains(&name) {
-            let reason = format!("it has a module of type {kind:?}");
-            return Err(LoadError::Unsupported { path: folder.join(MODULES), reason });
+    fn check_kind(&self, path: &Path) -> Result<(), LoadError> {
+        self.family(path)?;
+        let named = [
+            ("hidden_act", &self.hidden_act, "gelu"),
+            ("position_embedding_type", &self.position_embedding_type, "absolute"),
+        ];
+        for (key, value, only) in named {
+            if let Some(value) = value.as_deref().filter(|value| *value != only) {
+                let reason = format!("{key} is {value:?}, not {only:?}");
+                return Err(LoadError::unsupported(path, reason));
+            }
         }
+        if self.is_decoder {
+            return Err(LoadError::unsupported(path, "is_decoder is true"));
+        }
+        Ok(())
     }
-    Ok(())
-}
 
-/// Reads how a folder pools: `pooling_mode` says it in a word, or one of the
-/// members `pooling_mode_…` is true.
-fn read_pooling(folder: &Path, model: &str) -> Result<Pooling, LoadError> {
-    let Some(members) = read_json::<Map<String, Value>>(folder, POOLING)? else {
-        let first = model.starts_with("bge-");
-        return Ok(if first { Pooling::First } else { Pooling::Mean });
-    };
-    let chosen: Vec<&str> = members
-        .iter()
-        .filter_map(|(name, value)| match value {
-            Value::String(mode) if name == "pooling_mode" => Some(mode.as_str()),
-            Value::Bool(true) => name.strip_prefix("pooling_mode_"),
-            _ => None,
-        })
-        .collect();
-    match chosen[..] {
-        ["mean" | "mean_tokens"] => Ok(Pooling::Mean),
-        ["cls" | "cls_token"] => Ok(Pooling::First),
-        _ => Err(LoadError::Unsupported {
-            path: folder.join(POOLING),
-            reason: format!("it pools by {chosen:?}, not by \"mean\" or \"cls\" alone"),
-        }),
+    fn check_sizes(&self, path: &Path) -> Result<(), LoadError> {
+        let sizes = [
+            ("hidden_size", self.hidden_size, 1, 1 << 14),
+            ("num_hidden_layers", self.num_hidden_layers, 1, 1 << 8),
+            ("num_attention_heads", self.num_attention_heads, 1, 1 << 10),
+            ("intermediate_size", self.intermediate_size, 1, 1 << 16),
+            ("vocab_size", self.vocab_size, 1, 1 << 24),
+            ("max_position_embeddings", self.max_position_embeddings, 8, 1 << 16),
+            ("type_vocab_size", self.type_vocab_size, 1, 1 << 10),
+        ];
+        for (name, size, least, most) in sizes {
+            if !(least..=most).contains(&size) {
+                let reason = format!("{name} is {size}, not from {least} to {most}");
+                return Err(LoadError::malformed(path, reason));
+            }
+        }
+        if !self.hidden_size.is_multiple_of(self.num_attention_heads) {
+            let (hidden, heads) = (self.hidden_size, self.num_attention_heads);
+            let reason =
+                format!("hidden_size {hidden} is no multiple of num_attention_heads {heads}");
+            return Err(LoadError::malformed(path, reason));
+        }
+        if !(0.0..1.0).contains(&self.layer_norm_eps) {
+            let reason = format!("layer_norm_eps is {}", self.layer_norm_eps);
+            return Err(LoadError::malformed(path, reason));
+        }
+        Ok(())
     }
-}
 
-/// Reads a small JSON file; `None` if it is not there.
-fn read_json<T: DeserializeOwned>(
-    folder: &Path,
-    file: &'static str,
-) -> Result<Option<T>, LoadError> {
-    let path: PathBuf = folder.join(file);
-    let mut bytes = Vec::new();
-    match File::open(&path).and_then(|open| open.take(MOST_BYTES + 1).read_to_end(&mut bytes)) {
-        Ok(_) => {}
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(LoadError::from_io(folder, file, error)),
+    /// A model without a classifier has no score to give, and one with several
+    /// labels has several.
+    fn check_classifier(&self, path: &Path) -> Result<(), LoadError> {
+        let architectures = self.architectures.as_deref().unwrap_or_default();
+        if !architectures.iter().any(|name| name.ends_with("ForSequenceClassification")) {
+            let reason =
+                format!("architectures is {architectures:?}, not a sequence classification");
+            return Err(LoadError::unsupported(path, reason));
+        }
+        let labels = self.num_labels.or(self.id2label.as_ref().map(Map::len)).unwrap_or(2);
+        if labels != 1 {
+            let reason = format!("it gives {labels} numbers for a pair of texts, not one");
+            return Err(LoadError::unsupported(path, reason));
+        }
+        Ok(())
     }
-    if bytes.len() as u64 > MOST_BYTES {
-        let reason = format!("it has more than {MOST_BYTES} bytes");
-        return Err(LoadError::Malformed { path, reason });
-    }
-    serde_json::from_slice(&bytes)
-        .map(Some)
-        .map_err(|error| LoadError::Unreadable { path, source: error.into() })
 }

@@ -16,7 +16,7 @@ pub(crate) enum LoadError {
         /// Where it was looked for.
         folder: PathBuf,
         /// Its name.
-        file: &'static str,
+        file: String,
     },
     /// A file is there but cannot be read.
     #[error("cannot read {}", path.display())]
@@ -46,11 +46,21 @@ pub(crate) enum LoadError {
 
 impl LoadError {
     /// A file that cannot be read, or is not there.
-    pub(crate) fn from_io(folder: &Path, file: &'static str, error: std::io::Error) -> Self {
+    pub(crate) fn from_io(folder: &Path, file: &str, error: std::io::Error) -> Self {
         if error.kind() == std::io::ErrorKind::NotFound {
-            Self::Missing { folder: folder.to_path_buf(), file }
+            Self::Missing { folder: folder.to_path_buf(), file: file.to_owned() }
         } else {
             Self::Unreadable { path: folder.join(file), source: error.into() }
         }
+    }
+
+    /// A file that contradicts itself or another.
+    pub(crate) fn malformed(path: &Path, reason: impl Into<String>) -> Self {
+        Self::Malformed { path: path.to_path_buf(), reason: reason.into() }
+    }
+
+    /// A file that describes another kind of model.
+    pub(crate) fn unsupported(path: &Path, reason: impl Into<String>) -> Self {
+        Self::Unsupported { path: path.to_path_buf(), reason: reason.into() }
     }
 }

@@ -70,6 +70,15 @@ pub(crate) struct Scratch {
     outer: Vec<f32>,
 }
 
+impl Scratch {
+    /// Bytes that it holds, but for those of the products, which are in
+    /// proportion.
+    pub(crate) fn bytes(&self) -> usize {
+        let parts = [&self.projected, &self.mixed, &self.inner, &self.outer];
+        4 * parts.into_iter().map(Vec::capacity).sum::<usize>()
+    }
+}
+
 /// A layer with packed weights.
 #[derive(Debug)]
 pub(crate) struct Layer {

@@ -2,87 +2,212 @@
 
 use std::path::Path;
 
-use tokenizers::{PostProcessor, Tokenizer, TruncationParams};
+use tokenizers::{
+    Encoding, PostProcessor, Tokenizer, TruncationDirection, TruncationParams, truncate_encodings,
+};
 
-use crate::adapters::model::encoder::config::Shape;
+use crate::adapters::model::encoder::config::{Family, Shape};
 use crate::adapters::model::encoder::error::LoadError;
 
 const FILE: &str = "tokenizer.json";
+
+/// The most bytes of a tokenizer. Those of models for many languages have about
+/// 17 million.
+const MOST_FILE_BYTES: u64 = 1 << 28;
+
+/// Bytes of a text that are looked at first for each token of the window. Words
+/// are shorter, so as a rule the window is full by then.
+const BYTES_PER_TOKEN: usize = 16;
+
+/// Bytes of a text that are looked at in the end, however few tokens they give
+/// and however long its words are.
+const MOST_BYTES: usize = 1 << 20;
+
+/// Words between the window's last and the place where a text was cut inside a
+/// word. A special token may be cut, too, and has several words in place of one.
+const MARGIN_WORDS: u32 = 16;
+
+/// The tokens of a text, or of two texts together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Sequence {
+    /// From 1 to the window's number of tokens, each below the vocabulary's size.
+    pub(crate) tokens: Vec<u32>,
+    /// The type of each, below the number of types.
+    pub(crate) types: Vec<u32>,
+}
 
 /// A model's tokenizer, with the model's own window and without padding,
 /// whatever its file says about either.
 #[derive(Debug)]
 pub(crate) struct Tokens {
     tokenizer: Tokenizer,
+    family: Family,
     vocabulary: usize,
+    types: usize,
     window: usize,
 }
-
-/// Bytes of a text that are looked at first for each token of the window. Words
-/// are shorter, so as a rule the window is full by then.
-const BYTES_PER_TOKEN: usize = 16;
 
 impl Tokens {
     /// Reads the tokenizer of the model in a folder.
     pub(crate) fn read(folder: &Path, shape: &Shape) -> Result<Self, LoadError> {
         let path = folder.join(FILE);
+        let size = std::fs::metadata(&path).map(|metadata| metadata.len());
+        let size = size.map_err(|error| LoadError::from_io(folder, FILE, error))?;
+        if size > MOST_FILE_BYTES {
+            let reason = format!("it has more than {MOST_FILE_BYTES} bytes");
+            return Err(LoadError::malformed(&path, reason));
+        }
         let bytes =
             std::fs::read(&path).map_err(|error| LoadError::from_io(folder, FILE, error))?;
         let mut tokenizer = Tokenizer::from_bytes(&bytes)
             .map_err(|source| LoadError::Unreadable { path: path.clone(), source })?;
         tokenizer.with_padding(None);
-        // Truncation takes the special tokens off the window without looking.
-        let special = tokenizer.get_post_processor().map_or(0, |it| it.added_tokens(false));
-        let malformed = |reason| LoadError::Malformed { path: path.clone(), reason };
-        if special == 0 {
-            return Err(malformed("it adds no special tokens to a text".to_owned()));
-        }
-        if shape.window_tokens <= special {
-            return Err(malformed(format!(
-                "it adds {special} special tokens, and the window has {}",
-                shape.window_tokens
-            )));
-        }
-        let truncation =
-            TruncationParams { max_length: shape.window_tokens, ..TruncationParams::default() };
         tokenizer
-            .with_truncation(Some(truncation))
+            .with_truncation(None)
             .map_err(|source| LoadError::Unreadable { path: path.clone(), source })?;
-        Ok(Self { tokenizer, vocabulary: shape.vocabulary, window: shape.window_tokens })
+        let tokens = Self {
+            tokenizer,
+            family: shape.family,
+            vocabulary: shape.vocabulary,
+            types: shape.types,
+            window: shape.window_tokens,
+        };
+        let special = tokens.special(false);
+        if special == 0 {
+            return Err(LoadError::malformed(&path, "it adds no special tokens to a text"));
+        }
+        if tokens.window <= special {
+            let window = tokens.window;
+            let reason = format!("it adds {special} special tokens, and the window has {window}");
+            return Err(LoadError::malformed(&path, reason));
+        }
+        Ok(tokens)
     }
 
-    /// Cuts a text into tokens.
+    /// Checks that two texts have room in the window, too.
+    pub(crate) fn check_pairs(&self, folder: &Path) -> Result<(), LoadError> {
+        let (special, window) = (self.special(true), self.window);
+        if special < 3 || window < special + 2 {
+            let reason =
+                format!("it adds {special} special tokens to a pair, and the window has {window}");
+            return Err(LoadError::malformed(&folder.join(FILE), reason));
+        }
+        Ok(())
+    }
+
+    /// Cuts a text into tokens; what is beyond the window is left out.
     ///
-    /// - Returns from 1 to the window's number of tokens, each below the
-    ///   vocabulary's size; or why that was not possible.
-    pub(crate) fn of(&self, text: &str) -> Result<Vec<u32>, String> {
-        let tokens = self.first_tokens(text)?;
+    /// - Returns why that was not possible otherwise.
+    pub(crate) fn of(&self, text: &str) -> Result<Sequence, String> {
+        let room = self.window - self.special(false);
+        let mut encoding = self.first_tokens(text, room)?;
+        encoding.truncate(room, 0, TruncationDirection::Right);
+        self.sequence(self.tokenizer.post_process(encoding, None, true))
+    }
+
+    /// Cuts two texts into tokens of one sequence. What is beyond the window is
+    /// taken off the longer one, and off both once they are equally long.
+    pub(crate) fn of_pair(&self, first: &str, second: &str) -> Result<Sequence, String> {
+        let room = self.window - self.special(true);
+        let one = self.first_tokens(first, room)?;
+        let mut other = self.first_tokens(second, room)?;
+        // Some processors leave the types as they are.
+        other.set_type_ids(vec![1; other.len()]);
+        let truncation = TruncationParams { max_length: room, ..TruncationParams::default() };
+        let (one, other) =
+            truncate_encodings(one, Some(other), &truncation).map_err(|error| error.to_string())?;
+        self.sequence(self.tokenizer.post_process(one, other, true))
+    }
+
+    fn special(&self, pair: bool) -> usize {
+        self.tokenizer.get_post_processor().map_or(0, |it| it.added_tokens(pair))
+    }
+
+    fn sequence(&self, encoding: tokenizers::Result<Encoding>) -> Result<Sequence, String> {
+        let encoding = encoding.map_err(|error| error.to_string())?;
+        let tokens = encoding.get_ids().to_vec();
         if tokens.is_empty() {
             return Err("the tokenizer gives no token".to_owned());
         }
-        match tokens.iter().find(|&&token| token as usize >= self.vocabulary) {
-            Some(token) => {
-                Err(format!("the tokenizer gives token {token}, the model has {}", self.vocabulary))
+        if tokens.len() > self.window {
+            return Err(format!("the tokenizer gives {} tokens", tokens.len()));
+        }
+        if let Some(token) = tokens.iter().find(|&&token| token as usize >= self.vocabulary) {
+            let most = self.vocabulary;
+            return Err(format!("the tokenizer gives token {token}, the model has {most}"));
+        }
+        let types = match self.family {
+            Family::Bert => encoding.get_type_ids().to_vec(),
+            // Whatever the tokenizer says of types, these models have no use for them.
+            Family::Roberta { .. } => vec![0; tokens.len()],
+        };
+        match types.iter().find(|&&kind| kind as usize >= self.types) {
+            Some(kind) => {
+                Err(format!("the tokenizer gives type {kind}, the model has {}", self.types))
             }
-            None => Ok(tokens),
+            None => Ok(Sequence { tokens, types }),
         }
     }
 
-    /// The tokens of the window. Of a long text no more is looked at than fills
-    /// it, since a tokenizer needs a hundred times the memory of its text.
-    fn first_tokens(&self, text: &str) -> Result<Vec<u32>, String> {
+    /// The tokens of a text, without special ones: all, or more than `room`, of
+    /// which the first `room` are those of the whole text.
+    ///
+    /// Of a long text no more is looked at than that takes, since a tokenizer
+    /// needs a hundred times the memory of its text.
+    fn first_tokens(&self, text: &str, room: usize) -> Result<Encoding, String> {
         let mut bytes = self.window * BYTES_PER_TOKEN;
         loop {
-            let head = &text[..text.floor_char_boundary(bytes)];
-            let encoding =
-                self.tokenizer.encode_fast(head, true).map_err(|error| error.to_string())?;
-            // More tokens than the window takes: the cut in the text lies behind
-            // it, but for a word that spans the border of both.
-            let filled = !encoding.get_overflowing().is_empty();
-            if filled || head.len() == text.len() {
-                return Ok(encoding.get_ids().to_vec());
+            let is_last = bytes >= MOST_BYTES;
+            let encoding = match head(text, bytes) {
+                Head::All => return self.encode(text),
+                // No token reaches over white space.
+                Head::ToSpace(head) => Some(self.encode(head)?).filter(|it| it.len() > room),
+                Head::ToAnywhere(head) => {
+                    let encoding =
+                        self.tokenizer.encode(head, false).map_err(|error| error.to_string())?;
+                    Some(encoding).filter(|it| it.len() > room && (is_last || settled(it, room)))
+                }
+            };
+            if let Some(encoding) = encoding {
+                return Ok(encoding);
             }
-            bytes *= 4;
+            bytes = bytes.saturating_mul(4);
         }
+    }
+
+    fn encode(&self, text: &str) -> Result<Encoding, String> {
+        self.tokenizer.encode_fast(text, false).map_err(|error| error.to_string())
+    }
+}
+
+/// The beginning of a text.
+enum Head<'a> {
+    /// There is no more.
+    All,
+    /// Up to white space, where every tokenizer begins a new word.
+    ToSpace(&'a str),
+    /// Cut somewhere, for want of white space.
+    ToAnywhere(&'a str),
+}
+
+fn head(text: &str, bytes: usize) -> Head<'_> {
+    if bytes >= text.len() {
+        return Head::All;
+    }
+    let head = &text[..text.floor_char_boundary(bytes)];
+    let space = head.rfind([' ', '\n']).map(|space| head[..space].trim_end());
+    match space.filter(|words| words.len() >= bytes / 2) {
+        Some(words) => Head::ToSpace(words),
+        None => Head::ToAnywhere(head),
+    }
+}
+
+/// Whether the window ends well before the word that the cut may have changed.
+fn settled(encoding: &Encoding, room: usize) -> bool {
+    let words = encoding.get_word_ids();
+    let last_of = |words: &[Option<u32>]| words.iter().rev().find_map(|word| *word);
+    match (words.get(..room).and_then(last_of), last_of(words)) {
+        (Some(within), Some(last)) => within.saturating_add(MARGIN_WORDS) <= last,
+        _ => false,
     }
 }

@@ -1,10 +1,12 @@
 //! The whole transformer, from tokens to one vector a text.
 
-use grooveseek_kernels::{Isa, LayerNorm, add_le_bytes, mean_of_rows};
+use grooveseek_kernels::{Isa, LayerNorm, mean_of_rows};
 
-use crate::adapters::model::encoder::config::{Pooling, Shape};
+use crate::adapters::model::catalogue::Pooling;
+use crate::adapters::model::encoder::config::{Family, Shape};
 use crate::adapters::model::encoder::error::LoadError;
 use crate::adapters::model::encoder::layer::{Formats, Layer, Scratch, read_norm};
+use crate::adapters::model::encoder::tokens::Sequence;
 use crate::adapters::model::encoder::weights::{Table, Weights};
 
 const WORDS: &str = "embeddings.word_embeddings.weight";
@@ -22,15 +24,17 @@ pub(crate) fn check(weights: &Weights, shape: &Shape) -> Result<(), LoadError> {
     (0..shape.layers).try_for_each(|index| Layer::check(weights, shape, index))
 }
 
-/// A BERT encoder with packed weights. Its tables of vectors stay in the file.
+/// An encoder with packed weights. Its tables of vectors stay in the file.
 ///
 /// # Source
 ///
 /// Devlin et al., "BERT: Pre-training of Deep Bidirectional Transformers for
-/// Language Understanding", NAACL 2019.
+/// Language Understanding", NAACL 2019; Conneau et al., "Unsupervised
+/// Cross-lingual Representation Learning at Scale", ACL 2020.
 #[derive(Debug)]
 pub(crate) struct Transformer {
     isa: Isa,
+    family: Family,
     hidden: usize,
     pooling: Pooling,
     words: Table,
@@ -52,6 +56,7 @@ impl Transformer {
             (0..shape.layers).map(|index| Layer::read(weights, shape, index, isa, formats));
         Ok(Self {
             isa,
+            family: shape.family,
             hidden: shape.hidden,
             pooling: shape.pooling,
             words: weights.table(WORDS, shape.vocabulary, shape.hidden)?,
@@ -65,17 +70,16 @@ impl Transformer {
     /// Embeds texts together, without padding.
     ///
     /// - `weights`: those that the model was read from.
-    /// - `texts`: n times from 1 to the window's number of tokens, each below
-    ///   the vocabulary's size.
+    /// - `texts`: n times the tokens of a text.
     /// - Returns n vectors of `hidden` numbers, of any length; each is the same
     ///   whatever the others are.
     pub(crate) fn embed(
         &self,
         weights: &Weights,
-        texts: &[Vec<u32>],
+        texts: &[Sequence],
         scratch: &mut Scratch,
     ) -> Vec<Vec<f32>> {
-        let lengths: Vec<usize> = texts.iter().map(Vec::len).collect();
+        let lengths: Vec<usize> = texts.iter().map(|text| text.tokens.len()).collect();
         let mut rows = self.look_up(weights, texts);
         self.norm.apply(self.isa, &mut rows);
         let Some((last, layers)) = self.layers.split_last() else { return Vec::new() };
@@ -93,7 +97,7 @@ impl Transformer {
                 };
                 lengths.iter().map(&mut text).collect()
             }
-            Pooling::First => {
+            Pooling::Cls => {
                 last.apply_to_first(&mut rows, &lengths, scratch);
                 rows.chunks_exact(self.hidden).map(<[f32]>::to_vec).collect()
             }
@@ -101,16 +105,24 @@ impl Transformer {
     }
 
     /// Adds up the vectors of each token, its position and its type.
-    fn look_up(&self, weights: &Weights, texts: &[Vec<u32>]) -> Vec<f32> {
-        let tokens = texts.iter().map(Vec::len).sum::<usize>();
+    fn look_up(&self, weights: &Weights, texts: &[Sequence]) -> Vec<f32> {
+        let tokens = texts.iter().map(|text| text.tokens.len()).sum::<usize>();
         let mut rows = vec![0.0; tokens * self.hidden];
-        let places = texts.iter().flat_map(|text| text.iter().enumerate());
-        for (row, (position, &token)) in rows.chunks_exact_mut(self.hidden).zip(places) {
-            let parts =
-                [(&self.words, token as usize), (&self.positions, position), (&self.types, 0)];
-            for (table, index) in parts {
-                if let Some(bytes) = weights.row(table, index) {
-                    add_le_bytes(row, bytes);
+        let mut left = rows.chunks_exact_mut(self.hidden);
+        for Sequence { tokens, types } in texts {
+            let mut position = self.family.first_position();
+            for ((&token, &kind), row) in tokens.iter().zip(types).zip(&mut left) {
+                weights.add_row(&self.words, token as usize, row);
+                weights.add_row(&self.types, kind as usize, row);
+                match self.family {
+                    // A padding token in a text has a position of its own and takes none.
+                    Family::Roberta { padding } if token == padding => {
+                        weights.add_row(&self.positions, padding as usize, row);
+                    }
+                    _ => {
+                        weights.add_row(&self.positions, position, row);
+                        position += 1;
+                    }
                 }
             }
         }
