@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """Writes a BERT-shaped sentence-transformers folder as ONNX (opset 17).
 
-    make_onnx.py FOLDER OUTPUT_FOLDER [--external]
+    make_onnx.py FOLDER OUTPUT_FOLDER [--external] [--exporter] [--half]
 
 FOLDER holds config.json and model.safetensors. OUTPUT_FOLDER receives
 onnx/model.onnx with the inputs input_ids, attention_mask and token_type_ids and
 the output last_hidden_state; with --external its weights lie beside it in
-onnx/model.onnx_data. The tokenizer's and the pooling's files are copied.
+onnx/model.onnx_data. With --exporter the graph is what tracing a PyTorch model
+gives: nodes named after modules, matrices without names, normalisations in
+single steps, numbers as nodes; with --half weights have 16 bits. The tokenizer's
+and the pooling's files are copied.
 
 Needs: numpy, onnx, safetensors.
 """
@@ -34,38 +37,65 @@ COPIED = [
 class Graph:
     """Collects nodes and weights; every method returns the name of its output."""
 
-    def __init__(self, weights):
+    def __init__(self, weights, exporter, half):
         self.weights = weights
+        self.exporter = exporter
+        self.half = half
         self.nodes = []
+        self.names = {}
         self.initializers = {}
 
     def constant(self, name, array):
-        self.initializers[name] = numpy_helper.from_array(numpy.ascontiguousarray(array), name)
+        array = numpy.ascontiguousarray(array)
+        if self.exporter and array.size < 8:
+            return self.node("Constant", value=numpy_helper.from_array(array))
+        self.initializers[name] = numpy_helper.from_array(array, name)
         return name
 
-    def weight(self, name):
-        return self.constant(name, self.weights[name].astype(numpy.float32))
+    def stored(self, name, array):
+        """A weight, in as many bits as wanted."""
+        if not self.half:
+            return self.constant(name, array.astype(numpy.float32))
+        return self.node("Cast", self.constant(name, array.astype(numpy.float16)), to=TensorProto.FLOAT)
 
-    def node(self, operator, *inputs, **attributes):
+    def weight(self, name):
+        return self.stored(name, self.weights[name])
+
+    def node(self, operator, *inputs, scope="", **attributes):
         output = f"{operator}_{len(self.nodes)}"
-        self.nodes.append(helper.make_node(operator, list(inputs), [output], **attributes))
+        name = ""
+        if self.exporter:
+            path = scope.replace(".", "/").replace("layer/", "layer.")
+            name = f"/{path}/{operator}" if path else f"/{operator}"
+            earlier = self.names.get(name, 0)
+            self.names[name] = earlier + 1
+            name = f"{name}_{earlier}" if earlier else name
+            output = f"{name}_output_0"
+        self.nodes.append(
+            helper.make_node(operator, list(inputs), [output], name=name, **attributes)
+        )
         return output
 
     def linear(self, name, value):
-        matrix = self.constant(
-            f"{name}.weight.T", self.weights[f"{name}.weight"].T.astype(numpy.float32)
-        )
-        return self.node("Add", self.node("MatMul", value, matrix), self.weight(f"{name}.bias"))
+        matrix = f"onnx::MatMul_{len(self.nodes)}" if self.exporter else f"{name}.weight.T"
+        matrix = self.stored(matrix, self.weights[f"{name}.weight"].T)
+        product = self.node("MatMul", value, matrix, scope=name)
+        return self.node("Add", self.weight(f"{name}.bias"), product, scope=name)
 
     def layer_norm(self, name, value, epsilon):
-        return self.node(
-            "LayerNormalization",
-            value,
-            self.weight(f"{name}.weight"),
-            self.weight(f"{name}.bias"),
-            axis=-1,
-            epsilon=epsilon,
-        )
+        weight, bias = self.weight(f"{name}.weight"), self.weight(f"{name}.bias")
+        if not self.exporter:
+            return self.node(
+                "LayerNormalization", value, weight, bias, axis=-1, epsilon=epsilon
+            )
+        mean = self.node("ReduceMean", value, scope=name, axes=[-1])
+        centred = self.node("Sub", value, mean, scope=name)
+        squares = self.node("Pow", centred, self.constant("two", numpy.float32(2)), scope=name)
+        variance = self.node("ReduceMean", squares, scope=name, axes=[-1])
+        tiny = self.constant("epsilon", numpy.float32(epsilon))
+        root = self.node("Sqrt", self.node("Add", variance, tiny, scope=name), scope=name)
+        scaled = self.node("Div", centred, root, scope=name)
+        return self.node("Add", self.node("Mul", scaled, weight, scope=name), bias, scope=name)
 
     def gelu(self, value):
         scaled = self.node("Div", value, self.constant("sqrt2", numpy.float32(2**0.5)))
@@ -74,8 +104,8 @@ class Graph:
         return self.node("Mul", half, shifted)
 
 
-def build(config, weights):
-    graph = Graph(weights)
+def build(config, weights, exporter=False, half=False):
+    graph = Graph(weights, exporter, half)
     heads = config["num_attention_heads"]
     width = config["hidden_size"] // heads
     epsilon = config["layer_norm_eps"]
@@ -149,7 +179,7 @@ def main():
     folder, target = (pathlib.Path(argument) for argument in sys.argv[1:3])
     config = json.loads((folder / "config.json").read_text())
     weights = load_file(folder / "model.safetensors")
-    model = build(config, weights)
+    model = build(config, weights, "--exporter" in sys.argv[3:], "--half" in sys.argv[3:])
     onnx.checker.check_model(model)
     (target / "onnx").mkdir(parents=True, exist_ok=True)
     external = "--external" in sys.argv[3:]

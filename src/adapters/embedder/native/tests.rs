@@ -2,12 +2,16 @@
 //! stored reference.
 
 mod malformed;
-mod toy;
+mod sources;
 mod with_model;
+#[cfg(feature = "onnx")]
+mod with_onnx;
+
+use futures::future::try_join_all;
 
 use super::*;
-use crate::adapters::model::encoder::config;
-use toy::{HIDDEN, Toy, tokens};
+use crate::adapters::model::catalogue::Pooling;
+use crate::adapters::model::encoder::testing::{HIDDEN, Kind, POSITIONS, Toy, tokens};
 
 const TEXTS: [&str; 7] =
     ["", "a", "b c d", "e d c b a a b", "a unknown b", "a b c d e a b c d e a b c d", "c"];
@@ -17,7 +21,7 @@ fn texts() -> Vec<String> {
 }
 
 fn open(folder: &Path, isa: Isa, formats: Formats) -> NativeEncoder {
-    NativeEncoder::open_on("toy", folder, isa, formats).unwrap()
+    NativeEncoder::open_on("toy", &ModelFolder::of("toy", folder), isa, formats).unwrap()
 }
 
 /// The cosine of an embedding with a vector by the definition.
@@ -62,24 +66,6 @@ async fn the_first_token_is_what_the_definition_gives() {
     let pooling = serde_json::json!({"pooling_mode_cls_token": true});
     toy.files.insert("1_Pooling/config.json", pooling);
     assert_agrees(&toy, |rows| rows[0].clone()).await;
-}
-
-#[tokio::test]
-async fn tensors_may_have_a_prefix() {
-    let plain = Toy::new();
-    let mut prefixed = Toy::new();
-    prefixed.tensors = plain
-        .tensors
-        .iter()
-        .map(|(name, tensor)| (format!("bert.{name}"), tensor.clone()))
-        .collect();
-    let (plain, prefixed) = (plain.write(), prefixed.write());
-    let plain = open(plain.path(), Isa::best(), Formats::F32);
-    let prefixed = open(prefixed.path(), Isa::best(), Formats::F32);
-    assert_eq!(
-        prefixed.embed_documents(&texts()).await.unwrap(),
-        plain.embed_documents(&texts()).await.unwrap()
-    );
 }
 
 #[tokio::test]
@@ -137,18 +123,21 @@ fn the_name_decides_on_the_pooling_where_the_folder_does_not() {
     toy.files.remove("1_Pooling/config.json");
     let folder = toy.write();
     for (name, pooling) in
-        [("bge-small-en-v1.5", config::Pooling::First), ("all-minilm-l6-v2", config::Pooling::Mean)]
+        [("bge-small-en-v1.5", Pooling::Cls), ("all-minilm-l6-v2", Pooling::Mean)]
     {
-        assert_eq!(Shape::read(folder.path(), name).unwrap().pooling, pooling);
+        let folder = ModelFolder::of(name, folder.path());
+        assert_eq!(Shape::of_embedder(&folder).unwrap().pooling, pooling);
     }
 }
 
 #[test]
 fn the_window_is_the_smaller_of_what_two_files_say() {
     let mut toy = Toy::new();
-    for (said, window) in [(7, 7), (500, toy::POSITIONS)] {
+    for (said, window) in [(7, 7), (500, POSITIONS)] {
         let sentence = serde_json::json!({"max_seq_length": said});
         toy.files.insert("sentence_bert_config.json", sentence);
-        assert_eq!(Shape::read(toy.write().path(), "toy").unwrap().window_tokens, window);
+        let folder = toy.write();
+        let folder = ModelFolder::of("toy", folder.path());
+        assert_eq!(Shape::of_embedder(&folder).unwrap().window_tokens, window);
     }
 }

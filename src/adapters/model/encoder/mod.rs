@@ -17,6 +17,8 @@ pub(crate) mod loaded;
 pub(crate) mod threads;
 
 #[cfg(test)]
+pub(crate) mod onnx_testing;
+#[cfg(test)]
 pub(crate) mod testing;
 
 pub use crate::adapters::model::encoder::folder::ModelFolder;

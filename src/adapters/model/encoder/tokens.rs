@@ -211,3 +211,6 @@ fn settled(encoding: &Encoding, room: usize) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::toy::{Toy, overwrite};
 use super::*;
+use crate::adapters::model::encoder::testing::{Toy, overwrite};
 
 /// The error of opening a folder, with all its causes.
 fn refusal(folder: &Path) -> String {
@@ -106,11 +106,11 @@ fn numbers_of_another_kind_are_refused() {
     let views = toy.tensors.iter().map(|(name, (shape, _))| {
         let bytes: &'static [u8] = &[0; 4096];
         let numbers: usize = shape.iter().product();
-        (name, TensorView::new(Dtype::F16, shape.clone(), &bytes[..2 * numbers]).unwrap())
+        (name, TensorView::new(Dtype::I8, shape.clone(), &bytes[..numbers]).unwrap())
     });
     overwrite(folder.path(), "model.safetensors", &serialize(views, None).unwrap());
     let text = refusal(folder.path());
-    assert!(text.contains("model.safetensors") && text.contains("F16"), "{text}");
+    assert!(text.contains("model.safetensors") && text.contains("I8"), "{text}");
 }
 
 #[test]

@@ -77,7 +77,13 @@ async fn embeddings_in_small_integers_agree_with_the_reference() {
 #[ignore = "needs the all-MiniLM-L6-v2 folder; make test fetches it and runs ignored tests"]
 async fn embeddings_in_bytes_agree_with_the_reference() {
     let (folder, formats) = (model_folder(), Formats::BYTES);
-    let encoder = NativeEncoder::open_on("toy", &folder, Isa::portable(), formats).unwrap();
+    let encoder = NativeEncoder::open_on(
+        "toy",
+        &ModelFolder::of("all-minilm-l6-v2", &folder),
+        Isa::portable(),
+        formats,
+    )
+    .unwrap();
     assert_faithful(encoder, FEW, 0.995).await;
 }
 
