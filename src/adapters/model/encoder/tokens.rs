@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use tokenizers::{
-    Encoding, PostProcessor, Tokenizer, TruncationDirection, TruncationParams, truncate_encodings,
-};
+use tokenizers::{Encoding, PostProcessor, Tokenizer, TruncationDirection};
 
 use crate::adapters::model::encoder::config::{Family, Shape};
 use crate::adapters::model::encoder::error::LoadError;
@@ -106,17 +104,17 @@ impl Tokens {
     }
 
     /// Cuts two texts into tokens of one sequence. What is beyond the window is
-    /// taken off the longer one, and off both once they are equally long.
+    /// taken off the longer one, and off both once each has its half.
     pub(crate) fn of_pair(&self, first: &str, second: &str) -> Result<Sequence, String> {
         let room = self.window - self.special(true);
-        let one = self.first_tokens(first, room)?;
+        let mut one = self.first_tokens(first, room)?;
         let mut other = self.first_tokens(second, room)?;
         // Some processors leave the types as they are.
         other.set_type_ids(vec![1; other.len()]);
-        let truncation = TruncationParams { max_length: room, ..TruncationParams::default() };
-        let (one, other) =
-            truncate_encodings(one, Some(other), &truncation).map_err(|error| error.to_string())?;
-        self.sequence(self.tokenizer.post_process(one, other, true))
+        let (of_one, of_other) = shares(one.len(), other.len(), room);
+        one.truncate(of_one, 0, TruncationDirection::Right);
+        other.truncate(of_other, 0, TruncationDirection::Right);
+        self.sequence(self.tokenizer.post_process(one, Some(other), true))
     }
 
     fn special(&self, pair: bool) -> usize {
@@ -177,6 +175,18 @@ impl Tokens {
 
     fn encode(&self, text: &str) -> Result<Encoding, String> {
         self.tokenizer.encode_fast(text, false).map_err(|error| error.to_string())
+    }
+}
+
+/// What of two lengths fits together.
+fn shares(one: usize, other: usize, room: usize) -> (usize, usize) {
+    let half = room / 2;
+    if one <= half {
+        (one, other.min(room - one))
+    } else if other <= room - half {
+        (one.min(room - other), other)
+    } else {
+        (half, room - half)
     }
 }
 

@@ -16,6 +16,10 @@ async fn assert_agrees(toy: &Toy, folder: &ModelFolder, first: bool) {
             let encoder = NativeEncoder::open_on("toy", folder, isa, formats).unwrap();
             let embeddings = encoder.embed_documents(&texts()).await.unwrap();
             for (embedding, text) in embeddings.iter().zip(TEXTS) {
+                // To the toy tokenizer of BERT, that is three words.
+                if toy.kind == Kind::Bert && text.contains("<pad>") {
+                    continue;
+                }
                 let rows = toy.forward(&toy.kind.tokens(text));
                 let expected = if first { rows[0].clone() } else { mean(&rows) };
                 let cosine = cosine(embedding, &expected);

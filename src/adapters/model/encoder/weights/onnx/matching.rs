@@ -58,7 +58,7 @@ fn check_operators(nodes: &[Node<'_>]) -> Result<(), Refusal> {
     let quantised = |operator: &str| {
         operator.starts_with("QLinear")
             || operator.ends_with("Integer")
-            || operator.contains("Quantize")
+            || operator.to_ascii_lowercase().contains("quantize")
             || operator.starts_with("QAttention")
             || operator.starts_with("QGemm")
             || operator.starts_with("QEmbed")
