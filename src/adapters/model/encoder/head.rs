@@ -49,7 +49,9 @@ impl Head {
         let rows = firsts.concat();
         let mut inner = vec![0.0; rows.len()];
         self.dense.apply(&rows, &mut inner, &mut scratch);
-        inner.iter_mut().for_each(|number| *number = number.tanh());
+        for number in &mut inner {
+            *number = number.tanh();
+        }
         let mut scores = vec![0.0; firsts.len()];
         self.score.apply(&inner, &mut scores, &mut scratch);
         scores

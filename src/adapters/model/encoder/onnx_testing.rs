@@ -7,6 +7,7 @@ use crate::adapters::model::encoder::testing::{Toy, to_brain, to_half};
 
 /// How a file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a habit of exporters")]
 pub(crate) struct Style {
     /// Whether nodes have the modules of the model as their names.
     pub(crate) scopes: bool,
@@ -45,6 +46,7 @@ impl Style {
     };
 }
 
+#[expect(clippy::cast_possible_truncation, reason = "seven bits at a time")]
 fn varint(mut number: u64, to: &mut Vec<u8>) {
     while number >= 0x80 {
         to.push(number as u8 | 0x80);
@@ -200,7 +202,9 @@ impl File {
             Kept::Brains => (16, bytes(9, halves(to_brain))),
             Kept::Halves => {
                 let mut list = Vec::new();
-                numbers.iter().for_each(|&number| varint(to_half(number).into(), &mut list));
+                for &number in numbers {
+                    varint(to_half(number).into(), &mut list);
+                }
                 (10, bytes(5, list))
             }
             Kept::External => {

@@ -45,12 +45,11 @@ impl Modules {
         let mut pooling = POOLING.to_owned();
         for Module { kind, path } in modules {
             match kind.rsplit('.').next().unwrap_or(&kind) {
-                "Transformer" if path.is_empty() => {}
+                "Transformer" | "Pooling" if path.is_empty() => {}
                 "Transformer" => {
                     return refuse(format!("its transformer lies in a folder {path:?}"));
                 }
                 "Normalize" => {}
-                "Pooling" if path.is_empty() => {}
                 "Pooling" if is_plain_name(&path) => pooling = path,
                 "Pooling" => return refuse(format!("its pooling lies in {path:?}")),
                 _ => return refuse(format!("it has a module of type {kind:?}")),

@@ -423,6 +423,7 @@ pub(crate) fn tokens(text: &str) -> Vec<usize> {
 }
 
 /// A number in 16 bits, cut off at its end.
+#[expect(clippy::cast_possible_truncation, reason = "the upper bits are none")]
 pub(crate) fn to_half(number: f32) -> u16 {
     let bits = number.to_bits();
     let sign = (bits >> 16 & 0x8000) as u16;

@@ -66,7 +66,7 @@ fn numbers_of_every_kind_and_place_are_read() {
         (Kept::Brains, 0.01),
     ] {
         for nodes in [false, true] {
-            let folder = written(&toy, Style { numbers, nodes, ..Style::USUAL });
+            let folder = written(&toy, Style { nodes, numbers, ..Style::USUAL });
             assert_same(&toy, &opened(&folder).unwrap(), most, &format!("{numbers:?}"));
         }
     }
