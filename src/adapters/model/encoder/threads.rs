@@ -121,9 +121,9 @@ impl<'a> Call<'a> {
 
     /// Whether it was the last.
     fn end(self) -> bool {
-        let is_last = self.0.load(Ordering::Acquire) == 1;
-        drop(self);
-        is_last
+        let calls = self.0;
+        std::mem::forget(self);
+        calls.fetch_sub(1, Ordering::AcqRel) == 1
     }
 }
 
