@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes a BERT-shaped sentence-transformers folder as ONNX (opset 17).
+"""Writes a sentence-transformers folder of the BERT or XLM-RoBERTa family as ONNX (opset 17).
 
     make_onnx.py FOLDER OUTPUT_FOLDER [--external] [--exporter] [--half]
 
 FOLDER holds config.json and model.safetensors. OUTPUT_FOLDER receives
-onnx/model.onnx with the inputs input_ids, attention_mask and token_type_ids and
-the output last_hidden_state; with --external its weights lie beside it in
+onnx/model.onnx with the inputs input_ids, attention_mask and, for BERT,
+token_type_ids and the output last_hidden_state; with --external its weights lie beside it in
 onnx/model.onnx_data. With --exporter the graph is what tracing a PyTorch model
 gives: nodes named after modules, matrices without names, normalisations in
 single steps, numbers as nodes; with --half weights have 16 bits. The tokenizer's
@@ -113,14 +113,22 @@ def build(config, weights, exporter=False, half=False):
     one = graph.constant("index_one", numpy.array([1], numpy.int64))
     two = graph.constant("index_two", numpy.array([2], numpy.int64))
 
-    length = graph.node("Slice", graph.node("Shape", "input_ids"), one, two)
-    positions = graph.node(
-        "Slice", graph.weight("embeddings.position_embeddings.weight"), zero, length, zero
-    )
+    is_bert = config["model_type"] == "bert"
+    table = graph.weight("embeddings.position_embeddings.weight")
+    if is_bert:
+        length = graph.node("Slice", graph.node("Shape", "input_ids"), one, two)
+        positions = graph.node("Slice", table, zero, length, zero)
+    else:
+        # A running count of the tokens that are no padding, behind the padding's number.
+        padding = graph.constant("padding", numpy.int64(config["pad_token_id"]))
+        text = graph.node("Not", graph.node("Equal", "input_ids", padding))
+        text = graph.node("Cast", text, to=TensorProto.INT64)
+        count = graph.node("CumSum", text, graph.constant("axis", numpy.int64(1)))
+        places = graph.node("Add", graph.node("Mul", count, text), padding)
+        positions = graph.node("Gather", table, places)
     words = graph.node("Gather", graph.weight("embeddings.word_embeddings.weight"), "input_ids")
-    types = graph.node(
-        "Gather", graph.weight("embeddings.token_type_embeddings.weight"), "token_type_ids"
-    )
+    kinds = "token_type_ids" if is_bert else graph.node("Sub", "input_ids", "input_ids")
+    types = graph.node("Gather", graph.weight("embeddings.token_type_embeddings.weight"), kinds)
     hidden = graph.node("Add", graph.node("Add", words, types), positions)
     hidden = graph.layer_norm("embeddings.LayerNorm", hidden, epsilon)
 
@@ -163,6 +171,7 @@ def build(config, weights, exporter=False, half=False):
     inputs = [
         helper.make_tensor_value_info(name, TensorProto.INT64, shape)
         for name in ("input_ids", "attention_mask", "token_type_ids")
+        if is_bert or name != "token_type_ids"
     ]
     output = helper.make_tensor_value_info(
         "last_hidden_state", TensorProto.FLOAT, [*shape, heads * width]

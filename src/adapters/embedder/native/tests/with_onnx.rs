@@ -72,6 +72,38 @@ async fn vectors_of_weights_out_of_an_onnx_file_agree_with_onnx_runtime() {
     }
 }
 
+// CFG-96 IDX-158 IDX-161
+#[tokio::test]
+#[ignore = "needs ONNX Runtime, and Python to write a model as ONNX; `make test` gets both"]
+async fn a_model_of_the_xlm_roberta_family_agrees_with_onnx_runtime() {
+    let mut toy = Toy::of(Kind::XlmRoberta);
+    toy.files.insert("1_Pooling/config.json", serde_json::json!({"pooling_mode_cls_token": true}));
+    let (safetensors, root) = (toy.write(), tempfile::tempdir().unwrap());
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/make_onnx.py");
+    let mut command = Command::new(variable("GROOVE_TEST_PYTHON"));
+    command.arg(script).arg(safetensors.path()).arg(root.path()).args(["--exporter", "--external"]);
+    assert!(command.status().unwrap().success());
+    let native = NativeEncoder::open("toy", root.path(), Precision::F32).unwrap();
+    let model = OnnxModel {
+        identity: native.identity().clone(),
+        folder: OnnxFolder {
+            root: root.path().to_owned(),
+            model: root.path().join("onnx/model.onnx"),
+            data: vec![root.path().join("onnx/model.onnx_data")],
+        },
+        pooling: Pooling::Cls,
+        window_tokens: POSITIONS,
+    };
+    let cores = NonZeroUsize::new(1).unwrap();
+    let runtime = FastEmbedEmbedder::open(model, &[variable("ORT_DYLIB_PATH")], cores).unwrap();
+    let texts = texts();
+    let ours = native.embed_documents(&texts).await.unwrap();
+    let theirs = runtime.embed_documents(&texts).await.unwrap();
+    for ((ours, theirs), text) in ours.iter().zip(&theirs).zip(&texts) {
+        assert!(ours.cosine(theirs) >= 0.99999, "{text}");
+    }
+}
+
 // CFG-96
 #[tokio::test]
 #[ignore = "needs a model, and Python to write it as ONNX; `make test` gets both"]
