@@ -9,6 +9,7 @@ use crate::domain::chunk::ContextMode;
 use crate::domain::format::EnabledFormats;
 use crate::domain::fusion::RankConstant;
 use crate::ports::chunk_store::ColumnWeights;
+use crate::ports::embedder::{EngineChoice, PrecisionChoice};
 
 /// Everything that a run of the program is configured with. The default is
 /// what holds without a configuration file.
@@ -16,9 +17,14 @@ use crate::ports::chunk_store::ColumnWeights;
 pub struct Config {
     /// The root of the knowledge base.
     pub kb_path: Option<PathBuf>,
-    /// The local embedding model: a name of the catalogue. Not used while
-    /// there is an [`endpoint`](Self::endpoint).
+    /// The local embedding model: a name of the catalogue, or `dir:` and the
+    /// absolute path of a folder. Not used while there is an
+    /// [`endpoint`](Self::endpoint).
     pub model: String,
+    /// Which engine runs the local model.
+    pub engine: EngineChoice,
+    /// In which precision the local model embeds documents.
+    pub precision: PrecisionChoice,
     /// Where embeddings come from instead of a local model.
     pub endpoint: Option<EndpointSettings>,
     /// The cross-encoder that scores candidates again, unless it is `none`.
@@ -55,6 +61,8 @@ impl Config {
     pub fn use_local_model(&mut self, name: &str) {
         name.clone_into(&mut self.model);
         self.endpoint = None;
+        self.engine = EngineChoice::Auto;
+        self.precision = PrecisionChoice::Auto;
     }
 }
 
@@ -261,6 +269,8 @@ impl Default for Config {
         Self {
             kb_path: None,
             model: DEFAULT_MODEL.to_owned(),
+            engine: EngineChoice::Auto,
+            precision: PrecisionChoice::Auto,
             endpoint: None,
             reranker: "none".to_owned(),
             rerank_by_default: true,

@@ -8,14 +8,16 @@ use tokio::sync::Mutex;
 
 use crate::adapters::embedder;
 use crate::adapters::embedder::openai::{self, Endpoint, KeySource, OpenAiEmbedder, Secret};
+use crate::adapters::embedder::local::{LocalModel, RunAs};
 use crate::adapters::model::catalogue;
+use crate::adapters::model::folder::{self, FolderModel};
 use crate::adapters::parser::guarded::Guarded;
 use crate::adapters::parser::markdown::MarkdownParser;
 use crate::adapters::source::filesystem::FilesystemSource;
 use crate::adapters::store::sqlite::SqliteStore;
 use crate::adapters::transport::stdio::StdioTransport;
 use crate::app::config::{Config, EndpointSettings, KeySetting};
-use crate::app::error::AppError;
+use crate::app::error::{AppError, chain};
 use crate::app::index::{Clock, IN_FLIGHT_KIB, Indexer, check_identity};
 use crate::app::model::Model;
 use crate::app::place::Place;
@@ -63,15 +65,25 @@ pub fn model(config: &Config, surroundings: &Surroundings) -> Result<Arc<Model>,
     if let Some(settings) = &config.endpoint {
         return Ok(Arc::new(remote_model(endpoint(settings, &surroundings.proxies))));
     }
-    let entry =
-        catalogue::find(&config.model).map_err(|error| AppError::Invalid(error.to_string()))?;
+    let local = local_model(&config.model)?;
+    let run_as = RunAs { engine: config.engine, precision: config.precision };
+    let identity = local.identity();
     let (places, hub) = (surroundings.models.clone(), surroundings.hub.clone());
     let load = move || {
-        let (places, hub) = (places.clone(), hub.clone());
-        let loaded = async move { embedder::open(entry, &places, &hub).await };
+        let (local, places, hub) = (local.clone(), places.clone(), hub.clone());
+        let loaded = async move { embedder::open(&local, run_as, &places, &hub).await };
         Box::pin(loaded) as std::pin::Pin<Box<dyn Future<Output = _> + Send>>
     };
-    Ok(Arc::new(Model::new(entry.identity(), Box::new(load))))
+    Ok(Arc::new(Model::new(identity, Box::new(load))))
+}
+
+/// Finds a local model by its name, or by the folder after `dir:`.
+fn local_model(name: &str) -> Result<LocalModel, AppError> {
+    if let Some(folder) = name.strip_prefix(folder::SCHEME) {
+        let model = FolderModel::read(folder).map_err(|error| AppError::Invalid(chain(&error)))?;
+        return Ok(LocalModel::Folder(Arc::new(model)));
+    }
+    catalogue::find(name).map(LocalModel::Known).map_err(|error| AppError::Invalid(chain(&error)))
 }
 
 /// Describes the model behind an endpoint, without asking it.

@@ -55,6 +55,31 @@ pub struct Engine {
     pub precision: &'static str,
 }
 
+/// Which engine is to run a local model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EngineChoice {
+    /// The one that runs what is here, the native one first.
+    #[default]
+    Auto,
+    /// The native one only.
+    Native,
+    /// ONNX Runtime only.
+    Onnx,
+}
+
+/// In how many bits documents are embedded. Whatever it is, the vectors lie in
+/// one space, so it is no part of a model's identity.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PrecisionChoice {
+    /// What is fastest on this machine at hardly any loss.
+    #[default]
+    Auto,
+    /// 32-bit floating point.
+    F32,
+    /// Small integers.
+    Int8,
+}
+
 /// Why texts could not be embedded.
 #[derive(Debug, thiserror::Error)]
 pub enum EmbedError {

@@ -1,6 +1,8 @@
 //! The contract of the embedder port.
 
 #[cfg(feature = "onnx")]
+use std::sync::Arc;
+
 use std::num::NonZeroUsize;
 #[cfg(feature = "onnx")]
 use std::path::PathBuf;
@@ -11,8 +13,10 @@ use grooveseek::adapters::embedder::fastembed::{FastEmbedEmbedder, OnnxModel};
 use grooveseek::adapters::embedder::hashing::HashingEmbedder;
 use grooveseek::adapters::embedder::native::{NativeEncoder, Precision};
 use grooveseek::adapters::embedder::openai::{Endpoint, OpenAiEmbedder, Proxies};
+use grooveseek::adapters::embedder::prefixed::PrefixedEmbedder;
 #[cfg(feature = "onnx")]
 use grooveseek::adapters::model::catalogue;
+use grooveseek::adapters::model::catalogue::Prefixes;
 #[cfg(feature = "onnx")]
 use grooveseek::adapters::model::locate::OnnxFolder;
 use grooveseek::domain::embedding::Embedding;
@@ -36,6 +40,7 @@ macro_rules! embedder_contract {
 
 embedder_contract! { hashing = super::hashing_in_384_dimensions }
 embedder_contract! { openai = super::behind_an_endpoint }
+embedder_contract! { prefixed = super::hashing_behind_prefixes }
 
 mod with_model {
     use super::*;
@@ -81,6 +86,7 @@ mod with_onnx {
             folder: OnnxFolder { model: root.join("onnx/model.onnx"), root, data: Vec::new() },
             pooling: entry.pooling,
             window_tokens: entry.window_tokens,
+            quantised: entry.quantised,
         };
         let cores = NonZeroUsize::new(2).unwrap();
         Box::new(FastEmbedEmbedder::open(model, &[library], cores).unwrap())
@@ -110,6 +116,11 @@ fn run<T>(work: impl Future<Output = T>) -> T {
 }
 
 type Make = fn() -> Box<dyn Embedder>;
+
+fn hashing_behind_prefixes() -> Box<dyn Embedder> {
+    let prefixes = Prefixes { query: "query: ".into(), document: "passage: ".into() };
+    Box::new(PrefixedEmbedder::new(Arc::from(hashing_in_384_dimensions()), prefixes))
+}
 
 fn hashing_in_384_dimensions() -> Box<dyn Embedder> {
     Box::new(HashingEmbedder::new(384))

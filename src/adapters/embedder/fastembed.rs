@@ -19,7 +19,8 @@ use tokenizers::Tokenizer;
 use tokio::sync::Semaphore;
 
 use crate::adapters::model::catalogue::Pooling;
-use crate::adapters::model::locate::{self, OnnxFolder};
+use crate::adapters::model::locate::OnnxFolder;
+use crate::adapters::model::runtime::environment;
 use crate::domain::embedding::{Embedding, ModelIdentity};
 use crate::ports::Cause;
 use crate::ports::embedder::{EmbedError, Embedder, Engine};
@@ -35,17 +36,9 @@ pub struct OnnxModel {
     pub pooling: Pooling,
     /// The most tokens of a text that it reads; its folder may say less.
     pub window_tokens: usize,
-}
-
-/// No library of ONNX Runtime could be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "no usable ONNX Runtime: set ORT_DYLIB_PATH to the library of version 1.24 or later{}",
-    details(.tried)
-)]
-pub struct NoRuntime {
-    /// What was tried, and why each was of no use.
-    pub tried: Vec<String>,
+    /// Whether it computes a scale for each batch, so that a text's vector would
+    /// depend on its company.
+    pub quantised: bool,
 }
 
 /// Embeds with FastEmbed. A query never waits for more than one batch of
@@ -59,6 +52,7 @@ pub struct FastEmbedEmbedder {
     /// wait for a session are queries.
     turns: Semaphore,
     parallel: usize,
+    quantised: bool,
 }
 
 /// Padding costs more than small batches gain, so a batch holds texts of one
@@ -91,7 +85,7 @@ impl FastEmbedEmbedder {
         let unavailable = |source: Cause| EmbedError::Unavailable { what: what.clone(), source };
         let environment = environment(runtime).map_err(|error| unavailable(error.into()))?;
         let recipe = Recipe::read(&model, environment, parallel).map_err(&unavailable)?;
-        let (identity, shared) = (model.identity, recipe.shared);
+        let (identity, shared, quantised) = (model.identity, recipe.shared, model.quantised);
         let first = recipe.open().map_err(&unavailable)?;
         let tokenizer = Arc::new(first.tokenizer.clone());
         let recipe = Arc::new(recipe);
@@ -103,7 +97,7 @@ impl FastEmbedEmbedder {
             Arc::new(Sessions::new(recipe, what, parallel, None))
         };
         let turns = Semaphore::new(parallel);
-        Ok(Self { identity, tokenizer, queries, documents, turns, parallel })
+        Ok(Self { identity, tokenizer, queries, documents, turns, parallel, quantised })
     }
 
     async fn batches(&self, texts: Arc<Vec<String>>) -> Result<Vec<Vec<usize>>, EmbedError> {
@@ -114,7 +108,8 @@ impl FastEmbedEmbedder {
         });
         let lengths = lengths.await.map_err(|error| self.documents.unavailable(error.into()))?;
         let lengths = lengths.map_err(|error| self.documents.unavailable(error))?;
-        Ok(batches_of_one_length(&lengths, BATCH_TOKENS))
+        let budget = if self.quantised { 0 } else { BATCH_TOKENS };
+        Ok(batches_of_one_length(&lengths, budget))
     }
 
     async fn embed_batch(&self, batch: Vec<String>) -> Result<Vec<Embedding>, EmbedError> {
@@ -131,7 +126,7 @@ impl Embedder for FastEmbedEmbedder {
     }
 
     fn engine(&self) -> Engine {
-        Engine { name: "onnx", precision: "f32" }
+        Engine { name: "onnx", precision: if self.quantised { "int8" } else { "f32" } }
     }
 
     async fn embed_documents(&self, texts: &[String]) -> Result<Vec<Embedding>, EmbedError> {
@@ -371,7 +366,7 @@ fn tokenizer_files(root: &Path, window_tokens: usize) -> Result<TokenizerFiles, 
 ///
 /// - `lengths`: of each text, in tokens.
 /// - Returns every index once; the lengths of a batch of more than one text add
-///   up to at most `budget`.
+///   up to at most `budget`; at 0 each is on its own.
 fn batches_of_one_length(lengths: &[usize], budget: usize) -> Vec<Vec<usize>> {
     let mut order: Vec<usize> = (0..lengths.len()).collect();
     order.sort_by_key(|&index| (std::cmp::Reverse(lengths[index]), index));
@@ -400,50 +395,6 @@ fn to_embeddings(
         Embedding::normalised(vector).map_err(|error| wrong(error.to_string()))
     };
     vectors.into_iter().map(embedding).collect()
-}
-
-/// The ONNX Runtime of this process: at the first call that succeeds, the first
-/// library that works.
-///
-/// # Errors
-///
-/// [`NoRuntime`] if there is none.
-pub fn environment(places: &[PathBuf]) -> Result<Environment, NoRuntime> {
-    static LOADED: Mutex<Option<Environment>> = Mutex::new(None);
-    let missing = places.iter().filter(|place| !place.exists());
-    let mut tried: Vec<String> =
-        missing.map(|place| format!("{} does not exist", place.display())).collect();
-    let libraries = locate::runtime_libraries(places);
-    if libraries.is_empty() {
-        return Err(NoRuntime { tried });
-    }
-    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(environment) = loaded.as_ref() {
-        return Ok(environment.clone());
-    }
-    for library in libraries {
-        // Asking for a library by its path is the one way that cannot panic.
-        let builder = match ort::init_from(&library) {
-            Ok(builder) => builder,
-            Err(error) => {
-                tried.push(error.to_string());
-                continue;
-            }
-        };
-        match builder.with_name("groove").with_telemetry(false).build() {
-            Ok(environment) => {
-                tracing::info!(library = %library.display(), "ONNX Runtime loaded");
-                *loaded = Some(environment.clone());
-                return Ok(environment);
-            }
-            Err(error) => tried.push(format!("{}: {error}", library.display())),
-        }
-    }
-    Err(NoRuntime { tried })
-}
-
-fn details(tried: &[String]) -> String {
-    if tried.is_empty() { String::new() } else { format!(" ({})", tried.join("; ")) }
 }
 
 fn size_bytes(folder: &OnnxFolder) -> Result<u64, Cause> {

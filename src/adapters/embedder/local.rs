@@ -1,65 +1,225 @@
 //! Opens a local model: finds it or downloads it, and picks what runs it.
 
-use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
-
-use tokio::sync::oneshot;
 
 use crate::adapters::embedder::native::{NativeEncoder, Precision};
-use crate::adapters::model::catalogue::{HubSource, ModelEntry};
+use crate::adapters::embedder::prefixed::PrefixedEmbedder;
+use crate::adapters::model::catalogue::{HubSource, ModelEntry, Pooling, Prefixes, Sources};
+use crate::adapters::model::folder::{FolderModel, sha256_of};
 use crate::adapters::model::hub::{self, HubSettings};
-use crate::adapters::model::locate::{self, Located, ModelPlaces, OnnxFolder};
+use crate::adapters::model::locate::{self, Absent, Located, ModelPlaces, OnnxFolder};
+use crate::adapters::model::runtime::no_runtime;
+use crate::adapters::model::{in_full, offline_way};
+use crate::domain::embedding::ModelIdentity;
 use crate::ports::Cause;
-use crate::ports::embedder::{EmbedError, Embedder};
+use crate::ports::embedder::{EmbedError, Embedder, EngineChoice, PrecisionChoice};
 
 type Opened = Result<Arc<dyn Embedder>, EmbedError>;
+
+/// A local model that can be asked for.
+#[derive(Clone, Debug)]
+pub enum LocalModel {
+    /// One of the catalogue.
+    Known(&'static ModelEntry),
+    /// One in a folder of its own.
+    Folder(Arc<FolderModel>),
+}
+
+/// What an engine has to know of a model besides its files.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    /// What an index records of it.
+    pub identity: ModelIdentity,
+    /// How it pools, if its folder does not say.
+    pub pooling: Pooling,
+    /// The most tokens of a text that it reads.
+    pub window_tokens: usize,
+    /// Whether it gets one text at a time.
+    pub quantised: bool,
+}
+
+/// How a local model is to be run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunAs {
+    /// By which engine.
+    pub engine: EngineChoice,
+    /// In which precision.
+    pub precision: PrecisionChoice,
+}
+
+impl LocalModel {
+    /// What an index records of it.
+    pub fn identity(&self) -> ModelIdentity {
+        self.spec().identity
+    }
+
+    fn spec(&self) -> Spec {
+        match self {
+            Self::Known(entry) => Spec {
+                identity: entry.identity(),
+                pooling: entry.pooling,
+                window_tokens: entry.window_tokens,
+                quantised: entry.quantised,
+            },
+            Self::Folder(folder) => Spec {
+                identity: folder.identity.clone(),
+                pooling: folder.pooling,
+                window_tokens: folder.window_tokens,
+                quantised: false,
+            },
+        }
+    }
+
+    fn prefixes(&self) -> &Prefixes {
+        match self {
+            Self::Known(entry) => &entry.prefixes,
+            Self::Folder(folder) => &folder.prefixes,
+        }
+    }
+
+    fn native_folder(&self, places: &ModelPlaces) -> Option<PathBuf> {
+        match self {
+            Self::Known(entry) => locate::native_folder(*entry, places),
+            Self::Folder(folder) => folder.native.then(|| folder.root.clone()),
+        }
+    }
+
+    fn onnx_folder(&self, places: &ModelPlaces) -> Option<OnnxFolder> {
+        match self {
+            Self::Known(entry) => locate::onnx_folder(*entry, places),
+            Self::Folder(folder) => folder.onnx.clone(),
+        }
+    }
+
+    /// What this machine has of the model for an engine.
+    pub fn locate(&self, engine: EngineChoice, places: &ModelPlaces) -> Located {
+        let native = || self.native_folder(places).map(Located::Native);
+        let runtime = !locate::runtime_libraries(&places.onnx_runtime).is_empty();
+        let onnx = || self.onnx_folder(places).filter(|_| runtime).map(Located::Onnx);
+        let found = match (engine, self) {
+            (EngineChoice::Auto, Self::Known(entry)) => return locate::locate(*entry, places),
+            (EngineChoice::Auto, Self::Folder(_)) => native().or_else(onnx),
+            (EngineChoice::Native, _) => native(),
+            (EngineChoice::Onnx, _) => onnx(),
+        };
+        found.unwrap_or_else(|| {
+            let without_runtime = self.onnx_folder(places).filter(|_| !runtime);
+            let without_runtime = without_runtime.filter(|_| engine != EngineChoice::Native);
+            Located::Absent(Absent { looked_at: Vec::new(), without_runtime })
+        })
+    }
+}
 
 /// What runs models: one function an engine, each blocking while it reads.
 #[derive(Clone, Copy)]
 struct Engines {
-    native: fn(&'static ModelEntry, &Path) -> Opened,
-    onnx: fn(&'static ModelEntry, OnnxFolder, &[PathBuf]) -> Opened,
+    native: fn(&Spec, &Path, Precision) -> Opened,
+    onnx: fn(&Spec, OnnxFolder, &[PathBuf]) -> Opened,
 }
 
 const ENGINES: Engines = Engines { native, onnx };
 
-/// Opens a model of the catalogue.
+/// Opens a local model.
 ///
 /// A folder with safetensors is run natively, a folder with ONNX where an ONNX
-/// Runtime is found; what is not on this machine is downloaded into the first
-/// cache. Says in the log what is loaded, before a download how large it is,
-/// and in the end what runs it.
+/// Runtime is found, unless `run_as` wants one of the two; what is not on this
+/// machine is downloaded into the first cache. Says in the log what is loaded,
+/// before a download how large it is, and in the end what runs it.
 ///
 /// # Errors
 ///
 /// [`EmbedError::Unavailable`], which names what to do about it.
-pub async fn open(entry: &'static ModelEntry, places: &ModelPlaces, hub: &HubSettings) -> Opened {
-    open_with(ENGINES, entry, places, hub).await
+pub async fn open(
+    model: &LocalModel,
+    run_as: RunAs,
+    places: &ModelPlaces,
+    hub: &HubSettings,
+) -> Opened {
+    open_with(ENGINES, model, run_as, places, hub).await
 }
 
 async fn open_with(
     engines: Engines,
-    entry: &'static ModelEntry,
+    model: &LocalModel,
+    run_as: RunAs,
     places: &ModelPlaces,
     hub: &HubSettings,
 ) -> Opened {
-    tracing::info!(
-        model = entry.name,
-        dimension = entry.dimension,
-        size_mb = entry.download_mb,
-        "loading the embedding model"
-    );
-    let onnx = match open_found(engines, entry, places).await? {
+    let run_as = settled(model, run_as)?;
+    let identity = model.identity();
+    match model {
+        LocalModel::Known(entry) => tracing::info!(
+            model = entry.name,
+            dimension = entry.dimension,
+            size_mb = entry.download_mb,
+            "loading the embedding model"
+        ),
+        LocalModel::Folder(folder) => tracing::info!(
+            model = identity.model,
+            dimension = identity.dimension,
+            from = %folder.root.display(),
+            "loading the embedding model"
+        ),
+    }
+    let onnx = match open_found(engines, model, run_as, places).await? {
         Found::Ready(embedder) => return Ok(embedder),
         Found::Nothing { onnx } => onnx,
     };
-    let missing = Missing { entry, places, onnx };
+    let LocalModel::Known(entry) = model else {
+        return Err(EmbedError::Unavailable {
+            what: identity.model,
+            source: onnx.unwrap_or_else(|| "the folder has no files for that engine".into()).into(),
+        });
+    };
+    let missing = Missing { entry, engine: run_as.engine, places, onnx };
     missing.fetch(hub).await?;
-    match open_found(engines, entry, places).await? {
+    match open_found(engines, model, run_as, places).await? {
         Found::Ready(embedder) => Ok(embedder),
         Found::Nothing { .. } => Err(missing.error("the cache does not keep what is downloaded")),
+    }
+}
+
+/// Downloads what a model of the catalogue lacks on this machine.
+///
+/// # Errors
+///
+/// [`EmbedError::Unavailable`], which names what to do about it.
+pub async fn fetch(
+    entry: &'static ModelEntry,
+    engine: EngineChoice,
+    places: &ModelPlaces,
+    hub: &HubSettings,
+) -> Result<(), EmbedError> {
+    let missing = Missing { entry, engine, places, onnx: None };
+    missing.fetch(hub).await
+}
+
+/// An engine that serves the precision, or why there is none.
+fn settled(model: &LocalModel, run_as: RunAs) -> Result<RunAs, EmbedError> {
+    let spec = model.spec();
+    let refuse = |reason: &str| {
+        Err(EmbedError::Unavailable {
+            what: spec.identity.model.clone(),
+            source: reason.to_owned().into(),
+        })
+    };
+    match (run_as.engine, run_as.precision) {
+        (EngineChoice::Native, _) if spec.quantised => {
+            refuse("it is a quantised ONNX model; [embedding].engine = \"native\" cannot run it")
+        }
+        (_, PrecisionChoice::F32) if spec.quantised => refuse(
+            "it is a quantised model; for [embedding].precision = \"f32\" take the model without \
+             \"-q\" at the end of its name",
+        ),
+        (EngineChoice::Auto, PrecisionChoice::Int8) if !spec.quantised => {
+            Ok(RunAs { engine: EngineChoice::Native, ..run_as })
+        }
+        (EngineChoice::Onnx, PrecisionChoice::Int8) if !spec.quantised => refuse(
+            "only the native engine embeds in int8; leave out [embedding].engine = \"onnx\", or \
+             take a quantised model",
+        ),
+        _ => Ok(run_as),
     }
 }
 
@@ -74,93 +234,144 @@ enum Found {
 
 async fn open_found(
     engines: Engines,
-    entry: &'static ModelEntry,
+    model: &LocalModel,
+    run_as: RunAs,
     places: &ModelPlaces,
 ) -> Result<Found, EmbedError> {
-    let places = places.clone();
-    let opened = tokio::task::spawn_blocking(move || open_found_now(engines, entry, &places)).await;
-    opened.map_err(|error| EmbedError::Unavailable {
-        what: entry.name.to_owned(),
-        source: error.into(),
-    })?
+    let what = model.identity().model;
+    let opening = Opening { engines, model: model.clone(), run_as, places: places.clone() };
+    let opened = tokio::task::spawn_blocking(move || opening.open_found()).await;
+    opened.map_err(|error| EmbedError::Unavailable { what, source: error.into() })?
 }
 
-fn open_found_now(
+/// One attempt to open a model, on a thread that may block.
+struct Opening {
     engines: Engines,
-    entry: &'static ModelEntry,
-    places: &ModelPlaces,
-) -> Result<Found, EmbedError> {
-    match locate::locate(entry, places) {
-        Located::Native(folder) => {
-            let opened = (engines.native)(entry, &folder);
-            let runnable = !locate::runtime_libraries(&places.onnx_runtime).is_empty();
-            let onnx = locate::onnx_folder(entry, places).filter(|_| runnable);
-            let opened = match (opened, onnx) {
-                // The native engine may not know this kind of model.
-                (Err(error), Some(onnx)) => {
-                    tracing::warn!(model = entry.name, error = in_full(&error), "trying ONNX");
-                    open_onnx(engines, entry, onnx, places)
+    model: LocalModel,
+    run_as: RunAs,
+    places: ModelPlaces,
+}
+
+impl Opening {
+    fn open_found(&self) -> Result<Found, EmbedError> {
+        let name = self.model.identity().model;
+        let auto = self.run_as.engine == EngineChoice::Auto;
+        match self.model.locate(self.run_as.engine, &self.places) {
+            Located::Native(folder) => {
+                let opened = self.native(&folder);
+                let runnable = !locate::runtime_libraries(&self.places.onnx_runtime).is_empty();
+                let onnx = self.model.onnx_folder(&self.places).filter(|_| runnable && auto);
+                match (opened, onnx) {
+                    // The native engine may not know this kind of model.
+                    (Err(error), Some(onnx)) => {
+                        tracing::warn!(model = name, error = in_full(&error), "trying ONNX");
+                        self.onnx(onnx)
+                    }
+                    (opened, _) => opened,
                 }
-                (opened, _) => opened.and_then(|embedder| ready(entry, embedder, &folder)),
-            };
-            opened.map(Found::Ready)
-        }
-        Located::Onnx(folder) => match open_onnx(engines, entry, folder, places) {
-            Ok(embedder) => Ok(Found::Ready(embedder)),
-            // Safetensors need no library, so a download may still help.
-            Err(error) if entry.safetensors.is_some() => {
-                let onnx = in_full(&error);
-                tracing::warn!(model = entry.name, error = onnx, "trying safetensors");
-                Ok(Found::Nothing { onnx: Some(onnx) })
+                .map(Found::Ready)
             }
-            Err(error) => Err(error),
-        },
-        Located::Absent(absent) => {
-            tracing::debug!(model = entry.name, ?absent, "not on this machine");
-            let onnx = absent.without_runtime.map(|folder| {
-                format!("{} is ONNX, and there is {}", folder.root.display(), no_runtime())
-            });
-            Ok(Found::Nothing { onnx })
+            Located::Onnx(folder) => match self.onnx(folder) {
+                Ok(embedder) => Ok(Found::Ready(embedder)),
+                // Safetensors need no library, so a download may still help.
+                Err(error) if auto && self.has_safetensors() => {
+                    let onnx = in_full(&error);
+                    tracing::warn!(model = name, error = onnx, "trying safetensors");
+                    Ok(Found::Nothing { onnx: Some(onnx) })
+                }
+                Err(error) => Err(error),
+            },
+            Located::Absent(absent) => {
+                tracing::debug!(model = name, ?absent, "not on this machine");
+                let onnx = absent.without_runtime.map(|folder| {
+                    let missing = no_runtime(&self.places.onnx_runtime);
+                    format!("{} is ONNX, and there is {missing}", folder.root.display())
+                });
+                Ok(Found::Nothing { onnx })
+            }
         }
     }
-}
 
-fn open_onnx(
-    engines: Engines,
-    entry: &'static ModelEntry,
-    folder: OnnxFolder,
-    places: &ModelPlaces,
-) -> Opened {
-    let from = folder.root.clone();
-    let embedder = (engines.onnx)(entry, folder, &places.onnx_runtime)?;
-    ready(entry, embedder, &from)
-}
-
-/// A folder is known by its name only, so what it holds has to be looked at.
-fn ready(entry: &ModelEntry, embedder: Arc<dyn Embedder>, from: &Path) -> Opened {
-    let dimension = embedder.identity().dimension;
-    if dimension != entry.dimension {
-        let expected = entry.dimension;
-        return Err(EmbedError::Unavailable {
-            what: format!("{} from {}", entry.name, from.display()),
-            source: format!("its embeddings have {dimension} numbers, not {expected}").into(),
-        });
+    fn has_safetensors(&self) -> bool {
+        matches!(self.model, LocalModel::Known(entry) if entry.safetensors.is_some())
     }
-    let engine = embedder.engine();
-    tracing::info!(
-        model = entry.name,
-        dimension,
-        engine = engine.name,
-        precision = engine.precision,
-        from = %from.display(),
-        "the embedding model is ready"
-    );
-    Ok(embedder)
+
+    fn native(&self, folder: &Path) -> Opened {
+        let spec = self.model.spec();
+        self.check_hash(folder)?;
+        let precision = match self.run_as.precision {
+            PrecisionChoice::Auto => Precision::Auto,
+            PrecisionChoice::F32 => Precision::F32,
+            PrecisionChoice::Int8 => Precision::Int8,
+        };
+        let embedder = (self.engines.native)(&spec, folder, precision)?;
+        self.ready(&spec, embedder, folder)
+    }
+
+    fn onnx(&self, folder: OnnxFolder) -> Opened {
+        let spec = self.model.spec();
+        let from = folder.root.clone();
+        let embedder = (self.engines.onnx)(&spec, folder, &self.places.onnx_runtime)?;
+        self.ready(&spec, embedder, &from)
+    }
+
+    /// What a cache holds under a known name has to be what is known by it. A
+    /// person's own folder may hold another edition.
+    fn check_hash(&self, folder: &Path) -> Result<(), EmbedError> {
+        let LocalModel::Known(entry) = &self.model else { return Ok(()) };
+        let by_hand = self.places.models_dir.as_ref().is_some_and(|dir| folder.starts_with(dir));
+        let known =
+            entry.safetensors.and_then(|source| Some((source.weights.first()?, source.sha256?)));
+        let Some((file, expected)) = known.filter(|_| !by_hand) else { return Ok(()) };
+        let path = folder.join(file);
+        let refuse = |source: Cause| EmbedError::Unavailable {
+            what: format!("{} from {}", entry.name, path.display()),
+            source,
+        };
+        let found = sha256_of(&path).map_err(|error| refuse(error.into()))?;
+        if found == expected {
+            return Ok(());
+        }
+        Err(refuse(
+            format!(
+                "its SHA-256 is {found} instead of {expected}; delete the file to fetch it again"
+            )
+            .into(),
+        ))
+    }
+
+    /// A folder is known by its name only, so what it holds has to be looked at.
+    fn ready(&self, spec: &Spec, embedder: Arc<dyn Embedder>, from: &Path) -> Opened {
+        let name = &spec.identity.model;
+        let dimension = embedder.identity().dimension;
+        if dimension != spec.identity.dimension {
+            let expected = spec.identity.dimension;
+            return Err(EmbedError::Unavailable {
+                what: format!("{name} from {}", from.display()),
+                source: format!("its embeddings have {dimension} numbers, not {expected}").into(),
+            });
+        }
+        let engine = embedder.engine();
+        tracing::info!(
+            model = name,
+            dimension,
+            engine = engine.name,
+            precision = engine.precision,
+            from = %from.display(),
+            "the embedding model is ready"
+        );
+        let prefixes = self.model.prefixes();
+        if *prefixes == Prefixes::default() {
+            return Ok(embedder);
+        }
+        Ok(Arc::new(PrefixedEmbedder::new(embedder, prefixes.clone())))
+    }
 }
 
 /// A model that is to be downloaded.
 struct Missing<'a> {
     entry: &'static ModelEntry,
+    engine: EngineChoice,
     places: &'a ModelPlaces,
     onnx: Option<String>,
 }
@@ -181,27 +392,26 @@ impl Missing<'_> {
             cache = %cache.display(),
             "downloading the embedding model"
         );
-        let settings = hub.clone();
-        let (sender, receiver) = oneshot::channel();
-        // A thread of its own: the end of the program does not wait for it, as
-        // it would for a blocking thread of the runtime.
-        let spawned = thread::Builder::new().name("model download".to_owned()).spawn(move || {
-            // Nobody listens any more if the caller was cancelled.
-            drop(sender.send(hub::download(&settings, &source, &cache)));
-        });
-        spawned.map_err(|error| self.error(error))?;
-        let result = receiver.await.map_err(|error| self.error(error))?;
-        result.map(drop).map_err(|error| self.error(error))
+        let fetched = hub::download_aside(hub, source, cache).await;
+        fetched.map(drop).map_err(|error| self.error(error))
     }
 
     fn source(&self) -> Result<HubSource, EmbedError> {
-        if let Some(source) = self.entry.safetensors {
+        let safetensors = self.entry.safetensors.filter(|_| self.engine != EngineChoice::Onnx);
+        if let Some(source) = safetensors {
             return Ok(source);
         }
+        if self.engine == EngineChoice::Native {
+            return Err(
+                self.error("the hub has it as ONNX only, which the native engine does not read")
+            );
+        }
         if locate::runtime_libraries(&self.places.onnx_runtime).is_empty() {
+            let why =
+                if self.engine == EngineChoice::Onnx { "is to run as" } else { "the hub has as" };
             return Err(EmbedError::Unavailable {
-                what: format!("{}, which the hub has as ONNX only", self.entry.name),
-                source: no_runtime(),
+                what: format!("{}, which {why} ONNX only", self.entry.name),
+                source: no_runtime(&self.places.onnx_runtime),
             });
         }
         let source = self.entry.onnx.first().copied();
@@ -211,17 +421,7 @@ impl Missing<'_> {
     /// Says what to do, as the cause alone does not.
     fn error(&self, source: impl Into<Cause>) -> EmbedError {
         let mut what = format!("{}, which is not here and cannot be fetched", self.entry.name);
-        if let Some(folder) = &self.places.models_dir {
-            let folder = folder.join(self.entry.name);
-            what.push_str("; without a network, put its config.json, tokenizer.json and ");
-            what.push_str(if self.entry.safetensors.is_some() {
-                "model.safetensors"
-            } else {
-                "ONNX files"
-            });
-            what.push_str(" into ");
-            what.push_str(&folder.display().to_string());
-        }
+        what.push_str(&offline_way(&Sources::from(self.entry), self.places));
         if let Some(onnx) = &self.onnx {
             what.push_str("; ");
             what.push_str(onnx);
@@ -230,55 +430,34 @@ impl Missing<'_> {
     }
 }
 
-/// An error with all its causes on one line.
-fn in_full(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        next = cause.source();
-    }
-    text
-}
-
 #[cfg(feature = "onnx")]
-fn onnx(entry: &'static ModelEntry, folder: OnnxFolder, runtime: &[PathBuf]) -> Opened {
+fn onnx(spec: &Spec, folder: OnnxFolder, runtime: &[PathBuf]) -> Opened {
     use std::num::NonZeroUsize;
 
     use crate::adapters::embedder::fastembed::{FastEmbedEmbedder, OnnxModel};
 
     let model = OnnxModel {
-        identity: entry.identity(),
+        identity: spec.identity.clone(),
         folder,
-        pooling: entry.pooling,
-        window_tokens: entry.window_tokens,
+        pooling: spec.pooling,
+        window_tokens: spec.window_tokens,
+        quantised: spec.quantised,
     };
-    let cores = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     Ok(Arc::new(FastEmbedEmbedder::open(model, runtime, cores)?))
 }
 
 #[cfg(not(feature = "onnx"))]
-fn onnx(entry: &'static ModelEntry, folder: OnnxFolder, _runtime: &[PathBuf]) -> Opened {
+fn onnx(spec: &Spec, folder: OnnxFolder, runtime: &[PathBuf]) -> Opened {
     let OnnxFolder { root, .. } = folder;
     Err(EmbedError::Unavailable {
-        what: format!("{} from {}", entry.name, root.display()),
-        source: no_runtime(),
+        what: format!("{} from {}", spec.identity.model, root.display()),
+        source: no_runtime(runtime),
     })
 }
 
-#[cfg(feature = "onnx")]
-fn no_runtime() -> Cause {
-    crate::adapters::embedder::fastembed::NoRuntime { tried: Vec::new() }.into()
-}
-
-#[cfg(not(feature = "onnx"))]
-fn no_runtime() -> Cause {
-    "this program was built without the feature \"onnx\"".into()
-}
-
-fn native(entry: &'static ModelEntry, folder: &Path) -> Opened {
-    let encoder = NativeEncoder::open(entry.name, folder, Precision::Auto)?;
+fn native(spec: &Spec, folder: &Path, precision: Precision) -> Opened {
+    let encoder = NativeEncoder::open(&spec.identity.model, folder, precision)?;
     Ok(Arc::new(encoder))
 }
 

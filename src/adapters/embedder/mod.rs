@@ -11,4 +11,6 @@ pub mod openai;
 
 pub mod hashing;
 
+pub mod prefixed;
+
 pub use crate::adapters::embedder::local::open;

@@ -9,8 +9,10 @@ use std::thread;
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
+use tokio::sync::oneshot;
 use ureq::Agent;
 use ureq::http::{Response, StatusCode, Uri};
+use ureq::tls::{RootCerts, TlsConfig};
 
 use crate::adapters::model::catalogue::HubSource;
 use crate::adapters::model::locate;
@@ -166,6 +168,26 @@ pub fn download(
     fetch.finish()
 }
 
+/// Downloads on a thread of its own: the end of the program does not wait for
+/// it, as it would for a blocking thread of the runtime.
+///
+/// # Errors
+///
+/// As [`download`], and whatever keeps the thread from starting.
+pub async fn download_aside(
+    settings: &HubSettings,
+    source: HubSource,
+    cache: PathBuf,
+) -> Result<PathBuf, Cause> {
+    let settings = settings.clone();
+    let (sender, receiver) = oneshot::channel();
+    thread::Builder::new().name("model download".to_owned()).spawn(move || {
+        // Nobody listens any more if the caller was cancelled.
+        drop(sender.send(download(&settings, &source, &cache)));
+    })?;
+    Ok(receiver.await??)
+}
+
 /// Waits for the right to write a repository of the cache; dropping the file
 /// gives it back.
 fn lock(cache: &Path, repository: &str) -> Result<File, HubError> {
@@ -216,7 +238,11 @@ struct Answer {
 
 impl<'a> Fetch<'a> {
     fn new(settings: &'a HubSettings, source: &'a HubSource, repository: &'a Path) -> Self {
+        // The certificates that this machine trusts, which is what a company's
+        // own proxy needs. The proxy itself comes from the environment.
+        let tls = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build();
         let agent = Agent::config_builder()
+            .tls_config(tls)
             .http_status_as_error(false)
             .max_redirects(0)
             .max_redirects_will_error(false)

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::adapters::model::catalogue::{HubSource, ModelEntry};
+use crate::adapters::model::catalogue::{HubSource, Sources};
 
 /// Where models and the library that runs some of them may be. All paths are
 /// absolute; whoever reads the environment sees to that.
@@ -54,7 +54,8 @@ pub struct Absent {
 
 /// Looks for a model: in the models directory, as safetensors in each cache,
 /// as ONNX in each cache. ONNX counts only while a library to run it exists.
-pub fn locate(entry: &ModelEntry, places: &ModelPlaces) -> Located {
+pub fn locate(sources: impl Into<Sources>, places: &ModelPlaces) -> Located {
+    let entry = &sources.into();
     let by_hand = placed_folder(entry, places);
     let runtime = !runtime_libraries(&places.onnx_runtime).is_empty();
     if let Some(folder) = by_hand.as_deref().filter(|folder| is_native(folder)) {
@@ -63,10 +64,10 @@ pub fn locate(entry: &ModelEntry, places: &ModelPlaces) -> Located {
     if runtime && let Some(folder) = by_hand.as_deref().and_then(|root| placed_onnx(entry, root)) {
         return Located::Onnx(folder);
     }
-    if let Some(folder) = native_folder(entry, places) {
+    if let Some(folder) = native_folder(*entry, places) {
         return Located::Native(folder);
     }
-    match onnx_folder(entry, places) {
+    match onnx_folder(*entry, places) {
         Some(folder) if runtime => Located::Onnx(folder),
         without_runtime => {
             Located::Absent(Absent { looked_at: candidates(entry, places), without_runtime })
@@ -75,7 +76,8 @@ pub fn locate(entry: &ModelEntry, places: &ModelPlaces) -> Located {
 }
 
 /// The first folder that holds the model as safetensors.
-pub fn native_folder(entry: &ModelEntry, places: &ModelPlaces) -> Option<PathBuf> {
+pub fn native_folder(sources: impl Into<Sources>, places: &ModelPlaces) -> Option<PathBuf> {
+    let entry = &sources.into();
     let by_hand = placed_folder(entry, places).filter(|folder| is_native(folder));
     by_hand.or_else(|| {
         let source = entry.safetensors?;
@@ -84,7 +86,8 @@ pub fn native_folder(entry: &ModelEntry, places: &ModelPlaces) -> Option<PathBuf
 }
 
 /// The first folder that holds the model as ONNX, whether or not it can be run.
-pub fn onnx_folder(entry: &ModelEntry, places: &ModelPlaces) -> Option<OnnxFolder> {
+pub fn onnx_folder(sources: impl Into<Sources>, places: &ModelPlaces) -> Option<OnnxFolder> {
+    let entry = &sources.into();
     let by_hand = placed_folder(entry, places).and_then(|root| placed_onnx(entry, &root));
     by_hand.or_else(|| {
         places.hub_caches.iter().find_map(|cache| {
@@ -132,7 +135,7 @@ pub fn runtime_libraries(places: &[PathBuf]) -> Vec<PathBuf> {
     found
 }
 
-fn placed_folder(entry: &ModelEntry, places: &ModelPlaces) -> Option<PathBuf> {
+fn placed_folder(entry: &Sources, places: &ModelPlaces) -> Option<PathBuf> {
     places.models_dir.as_ref().map(|folder| folder.join(entry.name))
 }
 
@@ -141,7 +144,7 @@ fn is_native(folder: &Path) -> bool {
 }
 
 /// A person may keep the repository's own layout or put all files side by side.
-fn placed_onnx(entry: &ModelEntry, root: &Path) -> Option<OnnxFolder> {
+fn placed_onnx(entry: &Sources, root: &Path) -> Option<OnnxFolder> {
     let beside = |paths: &[&'static str]| -> Vec<&'static str> {
         paths.iter().map(|path| path.rsplit('/').next().unwrap_or(path)).collect()
     };
@@ -212,7 +215,7 @@ fn is_runtime_name(path: &Path) -> bool {
         })
 }
 
-fn candidates(entry: &ModelEntry, places: &ModelPlaces) -> Vec<PathBuf> {
+fn candidates(entry: &Sources, places: &ModelPlaces) -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> = placed_folder(entry, places).into_iter().collect();
     for source in entry.safetensors.iter().chain(entry.onnx) {
         for cache in &places.hub_caches {

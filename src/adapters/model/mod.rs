@@ -5,6 +5,39 @@ pub mod catalogue;
 
 pub mod locate;
 
+pub mod folder;
+
 pub mod hub;
 
 pub mod encoder;
+
+pub mod runtime;
+
+use std::error::Error;
+
+use crate::adapters::model::catalogue::Sources;
+use crate::adapters::model::locate::ModelPlaces;
+
+/// An error with all its causes on one line.
+pub(crate) fn in_full(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        next = cause.source();
+    }
+    text
+}
+
+/// How to get a model onto a machine without a network, to be read after what
+/// went wrong; empty where there is no folder for it.
+pub(crate) fn offline_way(sources: &Sources, places: &ModelPlaces) -> String {
+    let Some(folder) = &places.models_dir else { return String::new() };
+    let weights = if sources.safetensors.is_some() { "model.safetensors" } else { "ONNX files" };
+    format!(
+        "; without a network, `groove models import` a folder or an archive of it, or put its \
+         config.json, tokenizer.json and {weights} into {}",
+        folder.join(sources.name).display()
+    )
+}

@@ -1,11 +1,13 @@
 //! The section `[embedding]`: a local model or an endpoint.
 
+use std::path::Path;
 use std::time::Duration;
 
 use crate::app::config::{ApiKey, Config, EndpointSettings, KeySetting};
 use crate::app::config_file::error::ConfigError;
 use crate::app::config_file::keys::shown;
 use crate::app::config_file::read::Reader;
+use crate::ports::embedder::{EngineChoice, PrecisionChoice};
 
 /// The keys that mean something only with an endpoint.
 const ENDPOINT_ONLY: [&str; 11] = [
@@ -22,6 +24,12 @@ const ENDPOINT_ONLY: [&str; 11] = [
     "embedding.max_retries",
 ];
 
+/// The keys that mean something only with a local model.
+const LOCAL_ONLY: [&str; 2] = ["embedding.engine", "embedding.precision"];
+
+/// What stands in front of a folder that holds a model.
+pub(super) const FOLDER: &str = "dir:";
+
 const LOCAL: &str = "fastembed";
 const ENDPOINT: &str = "openai-compatible";
 
@@ -32,7 +40,7 @@ pub(super) fn read(
     api_key: Option<&ApiKey>,
     config: &mut Config,
 ) -> Result<(), ConfigError> {
-    let top_level = reader.choice("model", models)?;
+    let top_level = local_model(reader, "model", models)?;
     if reader.choice("embedding.provider", &[LOCAL, ENDPOINT])? == Some(ENDPOINT) {
         if top_level.is_some() {
             return Err(reader.conflict(
@@ -41,6 +49,13 @@ pub(super) fn read(
                  embeddings from an endpoint; remove model, and name the endpoint's model in \
                  [embedding].model",
             ));
+        }
+        if let Some(key) = LOCAL_ONLY.iter().find(|key| reader.has(key)) {
+            let reason = format!(
+                "{} says how a local model runs; remove it, or take the provider \"{LOCAL}\"",
+                shown(key)
+            );
+            return Err(reader.conflict(key, &reason));
         }
         config.endpoint = Some(endpoint(reader, api_key)?);
         return Ok(());
@@ -54,7 +69,7 @@ pub(super) fn read(
             ),
         ));
     }
-    let own = reader.choice("embedding.model", models)?;
+    let own = local_model(reader, "embedding.model", models)?;
     if own.is_some() && top_level.is_some() {
         return Err(reader.conflict(
             "embedding.model",
@@ -64,7 +79,34 @@ pub(super) fn read(
     if let Some(name) = own.or(top_level) {
         config.use_local_model(name);
     }
+    config.engine = match reader.choice("embedding.engine", &["auto", "native", "onnx"])? {
+        Some("native") => EngineChoice::Native,
+        Some("onnx") => EngineChoice::Onnx,
+        _ => EngineChoice::Auto,
+    };
+    config.precision = match reader.choice("embedding.precision", &["auto", "f32", "int8"])? {
+        Some("f32") => PrecisionChoice::F32,
+        Some("int8") => PrecisionChoice::Int8,
+        _ => PrecisionChoice::Auto,
+    };
     Ok(())
+}
+
+/// A name of the catalogue, or `dir:` and an absolute path.
+fn local_model<'a>(
+    reader: &'a Reader<'_>,
+    key: &str,
+    models: &[&str],
+) -> Result<Option<&'a str>, ConfigError> {
+    match reader.text(key).and_then(|text| Some((text, text.strip_prefix(FOLDER)?))) {
+        Some((text, folder)) if Path::new(folder).is_absolute() => Ok(Some(text)),
+        Some(_) => Err(reader.refused(
+            key,
+            "the name of a known model, or \"dir:\" and an absolute path such as \
+             \"dir:/srv/models/mine\"",
+        )),
+        None => reader.choice(key, models),
+    }
 }
 
 fn endpoint(

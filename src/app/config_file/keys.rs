@@ -46,6 +46,8 @@ pub(super) const KEYS: &[(&str, Kind)] = &[
     ("exclude_dirs", Kind::Texts),
     ("embedding.provider", Kind::Text),
     ("embedding.model", Kind::Text),
+    ("embedding.engine", Kind::Text),
+    ("embedding.precision", Kind::Text),
     ("embedding.query_model", Kind::Text),
     ("embedding.document_model", Kind::Text),
     ("embedding.endpoint", Kind::Text),

@@ -351,3 +351,47 @@ fn cut_offs_are_sorted_once_each_and_lowered_to_a_thousand() {
         &["[eval]\nk_values = []", "[eval]\nk_values = [0]", "[eval]\nk_values = [5, -1]"],
     );
 }
+
+// CFG-50 CFG-51
+#[test]
+fn engine_and_precision_of_a_local_model_are_chosen_from_three_each() {
+    use crate::ports::embedder::{EngineChoice, PrecisionChoice};
+
+    let plain = read("");
+    assert_eq!((plain.engine, plain.precision), (EngineChoice::Auto, PrecisionChoice::Auto));
+    let set = read("[embedding]\nengine = 'onnx'\nprecision = 'int8'\nmodel = 'bge-m3'");
+    assert_eq!((set.engine, set.precision), (EngineChoice::Onnx, PrecisionChoice::Int8));
+    assert_eq!(set.model, "bge-m3");
+    let set = read("model = 'bge-m3'\n[embedding]\nengine = 'native'\nprecision = 'f32'");
+    assert_eq!((set.engine, set.precision), (EngineChoice::Native, PrecisionChoice::F32));
+    for (text, key) in [("engine = 'gpu'", "engine"), ("precision = 'f16'", "precision")] {
+        let message = refusal(&format!("[embedding]\n{text}"));
+        assert!(message.contains(&format!("[embedding].{key}")), "{message}");
+    }
+}
+
+// CFG-50 CLI-34
+#[test]
+fn an_endpoint_refuses_keys_of_local_models_and_the_flag_resets_them() {
+    let endpoint = "[embedding]\nprovider = 'openai-compatible'\nendpoint = 'http://h'\n\
+                    model = 'm'\ndimension = 3\n";
+    for key in ["engine = 'auto'", "precision = 'f32'"] {
+        let message = refusal(&format!("{endpoint}{key}"));
+        let name = key.split(' ').next().unwrap();
+        assert!(message.contains(&format!("[embedding].{name}")), "{message}");
+    }
+    let mut config = read("[embedding]\nengine = 'onnx'\nprecision = 'f32'");
+    config.use_local_model("bge-m3");
+    assert_eq!(config, Config { model: "bge-m3".to_owned(), ..Config::default() });
+}
+
+// CFG-41 CFG-61
+#[test]
+fn a_model_in_a_folder_is_named_absolutely() {
+    assert_eq!(read("model = 'dir:/srv/m'").model, "dir:/srv/m");
+    assert_eq!(read("[embedding]\nmodel = 'dir:/srv/m'").model, "dir:/srv/m");
+    for text in ["model = 'dir:m'", "[embedding]\nmodel = 'dir:~/m'"] {
+        let message = refusal(text);
+        assert!(message.contains("absolute") && message.contains("dir:/srv"), "{message}");
+    }
+}

@@ -4,8 +4,9 @@ use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Component, Path, PathBuf};
 
-use crate::app::config::{ApiKey, Config, DEFAULT_SIZE_CAP};
+use crate::app::config::{ApiKey, Config, DEFAULT_MODEL, DEFAULT_SIZE_CAP};
 use crate::app::config_file::discovery::{FileFacts, Resolution, Trust};
+use crate::app::config_file::endpoint::FOLDER;
 use crate::app::config_file::error::ConfigError;
 use crate::app::config_file::file::{ConfigFile, Value};
 use crate::app::config_file::keys::shown;
@@ -139,6 +140,7 @@ fn restrict(file: &mut ConfigFile, context: &Context<'_>) -> Vec<Warning> {
     warnings.extend(restrict_kb_path(file, context));
     warnings.extend(drop_section(file, "parsers", "the default, Markdown only", ""));
     warnings.extend(restrict_embedding(file));
+    warnings.extend(restrict_model(file));
     warnings.extend(restrict_bind(file));
     for (key, used) in DROPPED {
         for (_, entry) in file.take(key) {
@@ -182,6 +184,22 @@ fn restrict_embedding(file: &mut ConfigFile) -> Option<Warning> {
         ", because it would have sent document text and queries out"
     };
     drop_section(file, "embedding", "the built-in local provider", reason)
+}
+
+/// A folder of weights is read as it is, so only its owner may name one.
+fn restrict_model(file: &mut ConfigFile) -> Option<Warning> {
+    let entry = file.get("model")?;
+    let Value::Text(text) = &entry.value else { return None };
+    text.starts_with(FOLDER).then_some(())?;
+    let warning = Warning::Restricted {
+        file: file.path().to_owned(),
+        key: "model".to_owned(),
+        asked: entry.shown.clone(),
+        used: format!("\"{DEFAULT_MODEL}\""),
+        reason: ", because it would have read a model from a folder of the file's choice",
+    };
+    file.take("model");
+    Some(warning)
 }
 
 fn restrict_bind(file: &mut ConfigFile) -> Option<Warning> {

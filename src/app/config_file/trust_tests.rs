@@ -232,3 +232,15 @@ fn caps_above_the_default_are_announced_once() {
     let unlimited = caps("[index]\nmax_decompressed_size = 'unlimited'");
     assert!(unlimited[0].contains("only the files of the knowledge base bound memory"));
 }
+
+// CFG-25 CFG-41
+#[test]
+fn an_untrusted_file_names_no_folder_to_read_a_model_from() {
+    is_reset("model = 'dir:/srv/m'", "model", "dir:/srv/m", "\"bge-small-en-v1.5\"");
+    is_reset("model = 'dir:m'", "model", "dir:m", "\"bge-small-en-v1.5\"");
+    let section = "[embedding]\nmodel = 'dir:/srv/m'\nengine = 'onnx'\nprecision = 'f32'";
+    is_reset(section, "[embedding]", "dir:/srv/m", "built-in local provider");
+    let (config, warnings) =
+        load("model = 'dir:/srv/m'", Trust::Trusted, None, &folders()).unwrap();
+    assert_eq!((config.model.as_str(), warnings.len()), ("dir:/srv/m", 0));
+}

@@ -151,6 +151,7 @@ fn minilm() -> FastEmbedEmbedder {
         folder: OnnxFolder { root, model, data: data.into_iter().collect() },
         pooling: entry.pooling,
         window_tokens: entry.window_tokens,
+        quantised: entry.quantised,
     };
     let cores = NonZeroUsize::new(2).unwrap();
     FastEmbedEmbedder::open(model, &[variable("ORT_DYLIB_PATH")], cores).unwrap()
@@ -251,6 +252,7 @@ fn a_model_of_another_width_is_refused() {
         folder: OnnxFolder { model: root.join("onnx/model.onnx"), root, data: Vec::new() },
         pooling: Pooling::Cls,
         window_tokens: 512,
+        quantised: false,
     };
     let cores = NonZeroUsize::new(1).unwrap();
     let error = FastEmbedEmbedder::open(model, &[variable("ORT_DYLIB_PATH")], cores).unwrap_err();

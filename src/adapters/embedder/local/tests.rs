@@ -10,9 +10,9 @@ use async_trait::async_trait;
 use tempfile::TempDir;
 
 use super::*;
-use crate::adapters::model::catalogue::{self, Pooling};
+use crate::adapters::model::catalogue;
 use crate::adapters::model::hub::tests::{FakeHub, Fault};
-use crate::domain::embedding::{Embedding, ModelIdentity};
+use crate::domain::embedding::Embedding;
 use crate::ports::embedder::Engine;
 
 static ENTRY: ModelEntry = ModelEntry {
@@ -20,6 +20,11 @@ static ENTRY: ModelEntry = ModelEntry {
     dimension: 4,
     pooling: Pooling::Mean,
     window_tokens: 8,
+    prefixes: Prefixes {
+        query: std::borrow::Cow::Borrowed(""),
+        document: std::borrow::Cow::Borrowed(""),
+    },
+    quantised: false,
     languages: "none",
     licence: "MIT",
     download_mb: 17,
@@ -37,20 +42,25 @@ static ENTRY: ModelEntry = ModelEntry {
     }],
 };
 
+const TINY: LocalModel = LocalModel::Known(&ENTRY);
+
 const FAKES: Engines = Engines {
-    native: |entry, folder| fake("native", entry, &folder.join("model.safetensors")),
-    onnx: |entry, folder, _| fake("onnx", entry, &folder.model),
+    native: |spec, folder, precision| {
+        let name = if precision == Precision::Int8 { "native int8" } else { "native" };
+        fake(name, spec, &folder.join("model.safetensors"))
+    },
+    onnx: |spec, folder, _| fake("onnx", spec, &folder.model),
 };
 
 struct Fake(ModelIdentity, &'static str);
 
 /// Weights that say `broken` cannot be read; `wide` ones have more numbers.
-fn fake(engine: &'static str, entry: &ModelEntry, weights: &Path) -> Opened {
+fn fake(engine: &'static str, spec: &Spec, weights: &Path) -> Opened {
     let weights = fs::read_to_string(weights).unwrap();
-    let mut identity = entry.identity();
+    let mut identity = spec.identity.clone();
     match weights.as_str() {
         "broken" => Err(EmbedError::Unavailable {
-            what: entry.name.to_owned(),
+            what: identity.model,
             source: format!("{engine} weights are broken").into(),
         }),
         "wide" => {
@@ -119,7 +129,7 @@ impl Machine {
     }
 
     async fn open(&self, hub: &HubSettings) -> Opened {
-        open_with(FAKES, &ENTRY, &self.places, hub).await
+        open_with(FAKES, &TINY, RunAs::default(), &self.places, hub).await
     }
 
     async fn open_offline(&self) -> Opened {
@@ -175,9 +185,9 @@ async fn what_is_nowhere_is_downloaded_once_and_run_natively() {
     let machine = Machine::new();
     let places =
         ModelPlaces { hub_caches: vec![hub.cache.path().to_owned()], ..machine.places.clone() };
-    let opened = open_with(FAKES, &ENTRY, &places, &hub.settings).await;
+    let opened = open_with(FAKES, &TINY, RunAs::default(), &places, &hub.settings).await;
     assert_eq!(engine_of(&opened), Some("native"));
-    let opened = open_with(FAKES, &ENTRY, &places, &offline()).await;
+    let opened = open_with(FAKES, &TINY, RunAs::default(), &places, &offline()).await;
     assert_eq!(engine_of(&opened), Some("native"));
 }
 
@@ -226,7 +236,9 @@ async fn without_a_network_the_reason_why_onnx_did_not_run_is_mentioned() {
 async fn a_model_that_needs_the_library_is_not_downloaded_without_it() {
     let machine = Machine::new();
     let entry = catalogue::find("bge-m3").unwrap();
-    let text = text_of(open(entry, &machine.places, &offline()).await);
+    let text = text_of(
+        open(&LocalModel::Known(entry), RunAs::default(), &machine.places, &offline()).await,
+    );
     assert!(text.contains("ORT_DYLIB_PATH") && text.contains("1.24"), "{text}");
     assert!(!text.contains("no answer"), "{text}");
 }
@@ -235,7 +247,7 @@ async fn a_model_that_needs_the_library_is_not_downloaded_without_it() {
 async fn without_a_cache_nothing_is_downloaded() {
     let machine = Machine::new();
     let places = ModelPlaces { hub_caches: Vec::new(), ..machine.places.clone() };
-    let text = text_of(open_with(FAKES, &ENTRY, &places, &offline()).await);
+    let text = text_of(open_with(FAKES, &TINY, RunAs::default(), &places, &offline()).await);
     assert!(text.contains("no folder is known"), "{text}");
 }
 
@@ -278,4 +290,88 @@ async fn the_log_tells_model_dimension_and_size_before_a_download() {
     for expected in ["model=\"tiny\"", "dimension=4", "size_mb=17", &hub.host()] {
         assert!(line.contains(expected), "{expected}: {line}");
     }
+}
+
+fn as_engine(engine: EngineChoice) -> RunAs {
+    RunAs { engine, precision: PrecisionChoice::Auto }
+}
+
+#[tokio::test]
+async fn the_engine_that_was_asked_for_is_the_one_that_runs() {
+    let machine = Machine::new();
+    machine.place("fine");
+    machine.cache_onnx("fine");
+    machine.add_runtime();
+    for (engine, name) in [
+        (EngineChoice::Auto, "native"),
+        (EngineChoice::Native, "native"),
+        (EngineChoice::Onnx, "onnx"),
+    ] {
+        let opened = open_with(FAKES, &TINY, as_engine(engine), &machine.places, &offline()).await;
+        assert_eq!(engine_of(&opened), Some(name));
+    }
+    let int8 = RunAs { engine: EngineChoice::Auto, precision: PrecisionChoice::Int8 };
+    let opened = open_with(FAKES, &TINY, int8, &machine.places, &offline()).await;
+    assert_eq!(engine_of(&opened), Some("native int8"));
+    let onnx = RunAs { engine: EngineChoice::Onnx, ..int8 };
+    let text = text_of(open_with(FAKES, &TINY, onnx, &machine.places, &offline()).await);
+    assert!(text.contains("[embedding].engine"), "{text}");
+}
+
+#[tokio::test]
+async fn an_engine_that_was_asked_for_is_not_replaced_by_the_other() {
+    let machine = Machine::new();
+    machine.place("broken");
+    machine.cache_onnx("fine");
+    machine.add_runtime();
+    let native = as_engine(EngineChoice::Native);
+    let text = text_of(open_with(FAKES, &TINY, native, &machine.places, &offline()).await);
+    assert!(text.contains("native weights are broken"), "{text}");
+}
+
+#[cfg(feature = "onnx")]
+#[tokio::test]
+async fn onnx_without_its_library_says_what_was_tried_and_what_to_do() {
+    let machine = Machine::new();
+    machine.place("fine");
+    let onnx = as_engine(EngineChoice::Onnx);
+    let text = text_of(open_with(FAKES, &TINY, onnx, &machine.places, &offline()).await);
+    let tried = machine.places.onnx_runtime[0].display().to_string();
+    for expected in ["tiny", "ORT_DYLIB_PATH", "1.24", &tried, "does not exist"] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+}
+
+// IDX-B24
+#[tokio::test]
+async fn what_a_cache_holds_under_a_known_name_is_checked_before_it_is_loaded() {
+    let machine = Machine::new();
+    let known = LocalModel::Known(catalogue::find("all-minilm-l6-v2").unwrap());
+    machine.fill(
+        "cache/models--sentence-transformers--all-MiniLM-L6-v2/snapshots/1",
+        &[("model.safetensors", "something else")],
+    );
+    let opened = open_with(FAKES, &known, RunAs::default(), &machine.places, &offline()).await;
+    let text = text_of(opened);
+    assert!(text.contains("SHA-256") && text.contains("53aa5117"), "{text}");
+    machine.fill("models/all-minilm-l6-v2", &[("model.safetensors", "an edition of my own")]);
+    let opened = open_with(FAKES, &known, RunAs::default(), &machine.places, &offline()).await;
+    assert_eq!(engine_of(&opened), Some("native"));
+}
+
+// IDX-159
+#[tokio::test]
+async fn a_folder_of_ones_own_is_opened_where_it_lies() {
+    let machine = Machine::new();
+    let root = machine.root.path().join("elsewhere/mine");
+    machine.fill("elsewhere/mine", &[("model.safetensors", "fine")]);
+    fs::write(root.join("config.json"), r#"{"hidden_size": 4}"#).unwrap();
+    let folder = FolderModel::read(root.to_str().unwrap()).unwrap();
+    let model = LocalModel::Folder(Arc::new(folder));
+    let opened = open_with(FAKES, &model, RunAs::default(), &machine.places, &offline()).await;
+    assert_eq!(engine_of(&opened), Some("native"));
+    assert_eq!(opened.unwrap().identity(), &model.identity());
+    let onnx = as_engine(EngineChoice::Onnx);
+    let text = text_of(open_with(FAKES, &model, onnx, &machine.places, &offline()).await);
+    assert!(text.contains("dir:mine@"), "{text}");
 }
