@@ -121,5 +121,13 @@ set_up_onnx() {
 			|| fail "the model could not be written as ONNX"
 		mv "$GROOVE_TEST_ONNX.part" "$GROOVE_TEST_ONNX"
 	fi
-	export GROOVE_TEST_ONNX ORT_DYLIB_PATH="$runtime"
+	GROOVE_TEST_RERANKER="$(target_dir)/test-onnx/reranker"
+	if [ ! -f "$GROOVE_TEST_RERANKER/onnx/model.onnx" ]; then
+		say "writing a toy cross-encoder as ONNX"
+		rm -rf "$GROOVE_TEST_RERANKER" "$GROOVE_TEST_RERANKER.part"
+		"$environment/bin/python" tests/data/make_reranker.py "$GROOVE_TEST_MODEL" "$GROOVE_TEST_RERANKER.part" \
+			|| fail "the cross-encoder could not be written as ONNX"
+		mv "$GROOVE_TEST_RERANKER.part" "$GROOVE_TEST_RERANKER"
+	fi
+	export GROOVE_TEST_ONNX GROOVE_TEST_RERANKER ORT_DYLIB_PATH="$runtime"
 }

@@ -1,4 +1,4 @@
-//! The embedding model, loaded once and only when it is needed.
+//! The models, each loaded once and only when it is needed.
 
 use std::fmt;
 use std::future::Future;
@@ -9,13 +9,37 @@ use tokio::sync::Mutex;
 
 use crate::domain::embedding::ModelIdentity;
 use crate::ports::embedder::{EmbedError, Embedder};
+use crate::ports::reranker::{RerankError, Reranker};
 
-/// Loads the model.
-pub type Load = Box<
-    dyn Fn() -> Pin<Box<dyn Future<Output = Result<Arc<dyn Embedder>, EmbedError>> + Send>>
-        + Send
-        + Sync,
->;
+/// Loads what a port is about.
+pub type Load<T, E> =
+    Box<dyn Fn() -> Pin<Box<dyn Future<Output = Result<Arc<T>, E>> + Send>> + Send + Sync>;
+
+/// Something that takes long to load: loaded when it is first asked for, by
+/// whoever asks first.
+struct OnDemand<T: ?Sized, E> {
+    load: Load<T, E>,
+    loaded: OnceLock<Arc<T>>,
+    loading: Mutex<()>,
+}
+
+impl<T: ?Sized, E> OnDemand<T, E> {
+    fn new(load: Load<T, E>) -> Self {
+        Self { load, loaded: OnceLock::new(), loading: Mutex::new(()) }
+    }
+
+    async fn get(&self) -> Result<&Arc<T>, E> {
+        if let Some(loaded) = self.loaded.get() {
+            return Ok(loaded);
+        }
+        let _one_loads = self.loading.lock().await;
+        if let Some(loaded) = self.loaded.get() {
+            return Ok(loaded);
+        }
+        let loaded = (self.load)().await?;
+        Ok(self.loaded.get_or_init(|| loaded))
+    }
+}
 
 /// A model that is known by its identity from the start and loaded when it is
 /// first asked to embed, or earlier.
@@ -42,6 +66,23 @@ impl Model {
     /// tells whether it works.
     pub fn is_remote(&self) -> bool {
         self.is_remote
+    embedder: OnDemand<dyn Embedder, EmbedError>,
+}
+
+impl Model {
+    /// Describes a model without loading it.
+    pub fn new(identity: ModelIdentity, load: Load<dyn Embedder, EmbedError>) -> Self {
+        let expected = identity.clone();
+        let checked = move || {
+            let (loading, expected) = (load(), expected.clone());
+            let checked = async move {
+                let embedder = loading.await?;
+                check_loaded(&expected, embedder.identity())?;
+                Ok(embedder)
+            };
+            Box::pin(checked) as Pin<Box<dyn Future<Output = _> + Send>>
+        };
+        Self { identity, embedder: OnDemand::new(Box::new(checked)) }
     }
 
     /// What an index records of the model.
@@ -51,7 +92,7 @@ impl Model {
 
     /// The model, if it is loaded.
     pub fn if_loaded(&self) -> Option<&Arc<dyn Embedder>> {
-        self.loaded.get()
+        self.embedder.loaded.get()
     }
 
     /// The model; loads it if nobody has, waits if somebody does.
@@ -60,27 +101,20 @@ impl Model {
     ///
     /// What loading failed with. The next call tries again.
     pub async fn get(&self) -> Result<&Arc<dyn Embedder>, EmbedError> {
-        if let Some(embedder) = self.loaded.get() {
-            return Ok(embedder);
-        }
-        let _one_loads = self.loading.lock().await;
-        if let Some(embedder) = self.loaded.get() {
-            return Ok(embedder);
-        }
-        let embedder = (self.load)().await?;
-        if embedder.identity() != &self.identity {
-            return Err(EmbedError::WrongShape {
-                reason: format!(
-                    "expected {} (dimension {}), loaded {} (dimension {})",
-                    self.identity.model,
-                    self.identity.dimension,
-                    embedder.identity().model,
-                    embedder.identity().dimension,
-                ),
-            });
-        }
-        Ok(self.loaded.get_or_init(|| embedder))
+        self.embedder.get().await
     }
+}
+
+fn check_loaded(expected: &ModelIdentity, loaded: &ModelIdentity) -> Result<(), EmbedError> {
+    if loaded == expected {
+        return Ok(());
+    }
+    Err(EmbedError::WrongShape {
+        reason: format!(
+            "expected {} (dimension {}), loaded {} (dimension {})",
+            expected.model, expected.dimension, loaded.model, loaded.dimension,
+        ),
+    })
 }
 
 impl fmt::Debug for Model {
@@ -88,7 +122,50 @@ impl fmt::Debug for Model {
         formatter
             .debug_struct("Model")
             .field("identity", &self.identity)
-            .field("loaded", &self.loaded.get().is_some())
+            .field("loaded", &self.if_loaded().is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A reranker that is known by its name from the start and loaded when it is
+/// first wanted, or earlier.
+pub struct RerankerModel {
+    name: String,
+    reranker: OnDemand<dyn Reranker, RerankError>,
+}
+
+impl RerankerModel {
+    /// Describes a reranker without loading it.
+    pub fn new(name: &str, load: Load<dyn Reranker, RerankError>) -> Self {
+        Self { name: name.to_owned(), reranker: OnDemand::new(load) }
+    }
+
+    /// The name that configuration knows it by.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The reranker, if it is loaded.
+    pub fn if_loaded(&self) -> Option<&Arc<dyn Reranker>> {
+        self.reranker.loaded.get()
+    }
+
+    /// The reranker; loads it if nobody has, waits if somebody does.
+    ///
+    /// # Errors
+    ///
+    /// What loading failed with. The next call tries again.
+    pub async fn get(&self) -> Result<&Arc<dyn Reranker>, RerankError> {
+        self.reranker.get().await
+    }
+}
+
+impl fmt::Debug for RerankerModel {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("RerankerModel")
+            .field("name", &self.name)
+            .field("loaded", &self.if_loaded().is_some())
             .finish_non_exhaustive()
     }
 }

@@ -13,13 +13,14 @@ use crate::adapters::model::catalogue;
 use crate::adapters::model::folder::{self, FolderModel};
 use crate::adapters::parser::guarded::Guarded;
 use crate::adapters::parser::markdown::MarkdownParser;
+use crate::adapters::reranker;
 use crate::adapters::source::filesystem::FilesystemSource;
 use crate::adapters::store::sqlite::SqliteStore;
 use crate::adapters::transport::stdio::StdioTransport;
 use crate::app::config::{Config, EndpointSettings, KeySetting};
 use crate::app::error::{AppError, chain};
 use crate::app::index::{Clock, IN_FLIGHT_KIB, Indexer, check_identity};
-use crate::app::model::Model;
+use crate::app::model::{Model, RerankerModel};
 use crate::app::place::Place;
 use crate::app::read::Reader;
 use crate::app::registry::Registry;
@@ -34,9 +35,12 @@ use crate::ports::transport::{Stop, Transport};
 
 pub use crate::adapters::embedder::openai::Proxies;
 pub use crate::adapters::json;
-pub use crate::adapters::model::hub::HubSettings;
+pub use crate::adapters::model::hub::{HubSettings, Progress, ProgressSink};
 pub use crate::adapters::model::locate::ModelPlaces;
 pub use crate::ports::chunk_store::{Statistics, Summary};
+pub use crate::ports::embedder::EngineChoice;
+
+pub mod models;
 
 /// What the surroundings of the process say, as far as adapters need it.
 #[derive(Clone, Debug)]
@@ -54,6 +58,12 @@ pub struct Surroundings {
 /// The names of the local models that can be asked for.
 pub fn model_names() -> Vec<&'static str> {
     catalogue::entries().iter().map(|entry| entry.name).collect()
+}
+
+/// The names that `reranker` may have in a configuration, `none` first.
+pub fn reranker_names() -> Vec<&'static str> {
+    let known = catalogue::rerankers().iter().map(|entry| entry.name);
+    std::iter::once("none").chain(known).collect()
 }
 
 /// Describes the configured model, without loading it.
@@ -75,6 +85,27 @@ pub fn model(config: &Config, surroundings: &Surroundings) -> Result<Arc<Model>,
         Box::pin(loaded) as std::pin::Pin<Box<dyn Future<Output = _> + Send>>
     };
     Ok(Arc::new(Model::new(identity, Box::new(load))))
+}
+
+/// Describes the configured reranker, without loading it; nothing if it is
+/// `none`.
+fn reranker(
+    config: &Config,
+    surroundings: &Surroundings,
+) -> Result<Option<Arc<RerankerModel>>, AppError> {
+    if config.reranker == "none" {
+        return Ok(None);
+    }
+    let Some(entry) = catalogue::find_reranker(&config.reranker) else {
+        return Err(AppError::Invalid(format!("no reranker is called {:?}", config.reranker)));
+    };
+    let (places, hub) = (surroundings.models.clone(), surroundings.hub.clone());
+    let load = move || {
+        let (places, hub) = (places.clone(), hub.clone());
+        let loaded = async move { reranker::local::open(entry, &places, &hub).await };
+        Box::pin(loaded) as std::pin::Pin<Box<dyn Future<Output = _> + Send>>
+    };
+    Ok(Some(Arc::new(RerankerModel::new(entry.name, Box::new(load)))))
 }
 
 /// Finds a local model by its name, or by the folder after `dir:`.
@@ -122,6 +153,7 @@ pub struct Groove {
     place: Place,
     config: Config,
     model: Arc<Model>,
+    reranker: Option<Arc<RerankerModel>>,
     source: Arc<dyn DocumentSource>,
     registry: Registry,
     store: Arc<SqliteStore>,
@@ -167,6 +199,7 @@ impl Groove {
         let source =
             FilesystemSource::new(&place.root, config.formats.clone(), &config.exclude_dirs)?;
         let model = model(&config, surroundings)?;
+        let reranker = reranker(&config, surroundings)?;
         let Some(store) = open_store(&place, file).await? else { return Ok(None) };
         if file != IndexFile::Replaced {
             check_identity(&store.snapshot().await?.summary().await?, &model)?;
@@ -175,7 +208,7 @@ impl Groove {
         let registry = Registry::new(parsers, &config.formats);
         let source = Arc::new(source);
         let turn = Arc::default();
-        Ok(Some(Self { place, config, model, source, registry, store, turn }))
+        Ok(Some(Self { place, config, model, reranker, source, registry, store, turn }))
     }
 
     /// Where the knowledge base and its index lie.
@@ -207,6 +240,21 @@ impl Groove {
         self.store.load_vectors().await?;
         let model = self.model.get().await.map_err(AppError::EmbedQuery)?;
         Ok(model.engine())
+    }
+
+    /// Loads the reranker, if one is configured that works by default.
+    ///
+    /// # Errors
+    ///
+    /// [`AppError::Rerank`]; a later call goes on.
+    pub async fn warm_up_reranker(&self) -> Result<(), AppError> {
+        match &self.reranker {
+            Some(reranker) if self.config.rerank_by_default => {
+                reranker.get().await?;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Closes the index, so that all of it is in its one file. Without this it
@@ -244,7 +292,7 @@ impl Groove {
         Searcher {
             store: Arc::clone(&self.store) as Arc<dyn ChunkStore>,
             model: Arc::clone(&self.model),
-            reranker: None,
+            reranker: self.reranker.clone(),
             rerank_by_default: self.config.rerank_by_default,
             settings: self.config.search.clone(),
         }

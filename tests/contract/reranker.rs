@@ -38,6 +38,32 @@ mod native_at_random {
     use super::*;
 }
 
+#[cfg(feature = "onnx")]
+mod with_onnx {
+    use std::num::NonZeroUsize;
+    use std::path::PathBuf;
+
+    use grooveseek::adapters::model::locate::OnnxFolder;
+    use grooveseek::adapters::reranker::fastembed::FastEmbedReranker;
+
+    use super::*;
+
+    reranker_contract! {
+        fastembed = super::on_onnx_runtime,
+        ignore "needs ONNX Runtime and a toy cross-encoder; `make test` gets both"
+    }
+
+    fn on_onnx_runtime() -> Box<dyn Reranker> {
+        let root = PathBuf::from(std::env::var_os("GROOVE_TEST_RERANKER").unwrap());
+        let library = PathBuf::from(std::env::var_os("ORT_DYLIB_PATH").unwrap());
+        let model = root.join("onnx/model.onnx");
+        let folder = OnnxFolder { root, model, data: Vec::new() };
+        let cores = NonZeroUsize::new(2).unwrap();
+        // IDX-178
+        Box::new(FastEmbedReranker::open("toy", &folder, 512, &[library], cores).unwrap())
+    }
+}
+
 /// Waits for an answer; each case has a runtime of its own.
 fn run<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Runtime::new().unwrap().block_on(work)

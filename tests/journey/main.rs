@@ -20,6 +20,7 @@ mod groove;
 mod command_line;
 mod endpoints;
 mod indexing;
+mod models;
 mod relevance;
 mod serving;
 

@@ -1,8 +1,6 @@
 //! Models as ONNX: FastEmbed over an ONNX Runtime that is found at run time.
 
 use std::fmt;
-use std::fs;
-use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,12 +12,15 @@ use fastembed::{
 };
 use futures::stream::{self, StreamExt, TryStreamExt};
 use ort::environment::Environment;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokenizers::Tokenizer;
 use tokio::sync::Semaphore;
 
 use crate::adapters::model::catalogue::Pooling;
 use crate::adapters::model::locate::OnnxFolder;
+use crate::adapters::model::onnx::{
+    MOST_SESSIONS, SHARED_FROM_BYTES, data_folder, json_of, read, size_bytes, tokenizer_files,
+};
 use crate::adapters::model::runtime::environment;
 use crate::domain::embedding::{Embedding, ModelIdentity};
 use crate::ports::Cause;
@@ -58,12 +59,6 @@ pub struct FastEmbedEmbedder {
 /// Padding costs more than small batches gain, so a batch holds texts of one
 /// length in tokens, and short ones at that: about this many tokens in all.
 const BATCH_TOKENS: usize = 320;
-
-/// A model up to this size is held by several sessions at once.
-const SHARED_FROM_BYTES: u64 = 512 * 1024 * 1024;
-
-/// More sessions than this cost memory for little.
-const MOST_SESSIONS: usize = 4;
 
 impl FastEmbedEmbedder {
     /// Opens a model; blocks while its weights are read.
@@ -293,19 +288,6 @@ impl Recipe {
     }
 }
 
-/// The folder from which ONNX Runtime may map the model's data files. It
-/// refuses links that lead out of it, as a cache's do; what lies behind those
-/// has to be handed to it in memory.
-fn data_folder(folder: &OnnxFolder) -> Option<&Path> {
-    let parent = folder.model.parent()?;
-    let real_parent = fs::canonicalize(parent).ok()?;
-    let inside = |path: &PathBuf| {
-        path.parent() == Some(parent)
-            && fs::canonicalize(path).is_ok_and(|path| path.starts_with(&real_parent))
-    };
-    (!folder.data.is_empty() && folder.data.iter().all(inside)).then_some(parent)
-}
-
 /// What a model's folder says of the model.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Settings {
@@ -342,26 +324,6 @@ fn pooling_of(config: &Value) -> Result<Pooling, Cause> {
     }
 }
 
-/// FastEmbed wants two files that a folder need not have. As no batch is ever
-/// padded, the padding token does not matter.
-fn tokenizer_files(root: &Path, window_tokens: usize) -> Result<TokenizerFiles, Cause> {
-    let config = json_of(&root.join("tokenizer_config.json"))?;
-    let mut config = config.filter(Value::is_object).unwrap_or_else(|| json!({}));
-    if !config["model_max_length"].is_number() {
-        config["model_max_length"] = json!(window_tokens);
-    }
-    if !(config["pad_token"].is_string() || config["pad_token"]["content"].is_string()) {
-        config["pad_token"] = json!("[PAD]");
-    }
-    let tokens = json_of(&root.join("special_tokens_map.json"))?.unwrap_or_else(|| json!({}));
-    Ok(TokenizerFiles {
-        tokenizer_file: read(&root.join("tokenizer.json"))?,
-        config_file: read(&root.join("config.json"))?,
-        special_tokens_map_file: tokens.to_string().into_bytes(),
-        tokenizer_config_file: config.to_string().into_bytes(),
-    })
-}
-
 /// Groups texts of one length, the longest first, so that none is padded.
 ///
 /// - `lengths`: of each text, in tokens.
@@ -395,34 +357,6 @@ fn to_embeddings(
         Embedding::normalised(vector).map_err(|error| wrong(error.to_string()))
     };
     vectors.into_iter().map(embedding).collect()
-}
-
-fn size_bytes(folder: &OnnxFolder) -> Result<u64, Cause> {
-    let mut sum = 0;
-    for path in folder.data.iter().chain([&folder.model]) {
-        sum += fs::metadata(path).map_err(|error| named(path, &error))?.len();
-    }
-    Ok(sum)
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, Cause> {
-    fs::read(path).map_err(|error| named(path, &error).into())
-}
-
-/// The JSON in a file, or none if there is no such file.
-fn json_of(path: &Path) -> Result<Option<Value>, Cause> {
-    match fs::read(path) {
-        Ok(bytes) => {
-            let value = serde_json::from_slice(&bytes);
-            Ok(Some(value.map_err(|error| named(path, &error.into()))?))
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(named(path, &error).into()),
-    }
-}
-
-fn named(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 #[cfg(test)]

@@ -180,21 +180,6 @@ async fn open_with(
     }
 }
 
-/// Downloads what a model of the catalogue lacks on this machine.
-///
-/// # Errors
-///
-/// [`EmbedError::Unavailable`], which names what to do about it.
-pub async fn fetch(
-    entry: &'static ModelEntry,
-    engine: EngineChoice,
-    places: &ModelPlaces,
-    hub: &HubSettings,
-) -> Result<(), EmbedError> {
-    let missing = Missing { entry, engine, places, onnx: None };
-    missing.fetch(hub).await
-}
-
 /// An engine that serves the precision, or why there is none.
 fn settled(model: &LocalModel, run_as: RunAs) -> Result<RunAs, EmbedError> {
     let spec = model.spec();

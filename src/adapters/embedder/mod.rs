@@ -13,4 +13,6 @@ pub mod hashing;
 
 pub mod prefixed;
 
+pub mod measure;
+
 pub use crate::adapters::embedder::local::open;

@@ -13,6 +13,13 @@ pub mod encoder;
 
 pub mod runtime;
 
+#[cfg(feature = "onnx")]
+pub(crate) mod onnx;
+
+pub mod archive;
+
+pub mod shelf;
+
 use std::error::Error;
 
 use crate::adapters::model::catalogue::Sources;

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use crate::app::config::SearchSettings;
 use crate::app::error::AppError;
 use crate::app::index::check_identity;
-use crate::app::model::Model;
+use crate::app::model::{Model, RerankerModel};
 use crate::app::search::request::Checked;
 use crate::domain::chunk::ChunkId;
 use crate::domain::confidence::low_confidence;
@@ -38,7 +38,7 @@ pub struct Searcher {
     /// What embeds the query.
     pub model: Arc<Model>,
     /// What scores candidates again, if anything does.
-    pub reranker: Option<Arc<dyn Reranker>>,
+    pub reranker: Option<Arc<RerankerModel>>,
     /// Whether the reranker works when a caller does not say.
     pub rerank_by_default: bool,
     /// Fusion, thresholds and the like.
@@ -73,6 +73,7 @@ pub fn check(request: &SearchRequest, settings: &SearchSettings) -> Result<(), A
 
 const VECTOR: &str = "vector";
 const FULL_TEXT: &str = "fulltext";
+const RERANKER: &str = "reranker";
 
 impl fmt::Debug for Searcher {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -106,11 +107,11 @@ impl Searcher {
             return Ok(checked.answer(Vec::new(), Vec::new(), false));
         }
         let other = self.other_model(&checked, &summary)?;
-        let (vector, degraded) = match other {
+        let (vector, mut degraded) = match other {
             Some(_) => (None, vec![VECTOR]),
             None => self.embed(&checked, patience).await?,
         };
-        let reranker = self.reranker_for(&checked);
+        let reranker = self.reranker_for(&checked, patience, &mut degraded).await?;
         let fused =
             self.retrieve(&*snapshot, &checked, vector.as_ref(), reranker.is_some()).await?;
         let ranked = match reranker {
@@ -188,9 +189,26 @@ impl Searcher {
         Ok((Some(embedding), Vec::new()))
     }
 
-    fn reranker_for(&self, checked: &Checked) -> Option<&dyn Reranker> {
+    /// The reranker, if it is wanted. One that works by default and is still
+    /// being loaded is not waited for by those who do not want to wait; one that
+    /// a caller asks for is.
+    async fn reranker_for(
+        &self,
+        checked: &Checked,
+        patience: Patience,
+        degraded: &mut Vec<&'static str>,
+    ) -> Result<Option<&dyn Reranker>, AppError> {
         let wanted = checked.rerank.unwrap_or(self.rerank_by_default);
-        self.reranker.as_deref().filter(|_| wanted)
+        let Some(reranker) = self.reranker.as_deref().filter(|_| wanted) else { return Ok(None) };
+        let loaded = match reranker.if_loaded() {
+            Some(loaded) => loaded,
+            None if patience == Patience::AnswerFromText && checked.rerank.is_none() => {
+                degraded.push(RERANKER);
+                return Ok(None);
+            }
+            None => reranker.get().await?,
+        };
+        Ok(Some(&**loaded))
     }
 
     /// Asks both legs and fuses what they propose, as far as the next stage

@@ -2,11 +2,13 @@ use std::sync::Arc;
 
 use crate::adapters::reranker::overlap::OverlapReranker;
 use crate::app::error::AppError;
+use crate::app::model::RerankerModel;
 use crate::app::search::Patience;
 use crate::app::testing::Bench;
 use crate::domain::embedding::ModelIdentity;
 use crate::domain::search::{Expansion, SearchAnswer, SearchRequest};
 use crate::ports::chunk_store::Change;
+use crate::ports::reranker::{RerankError, Reranker};
 
 const DOCUMENTS: &[(&str, &str)] = &[
     (
@@ -241,7 +243,7 @@ async fn a_short_hit_is_widened_to_its_document() {
 async fn a_reranker_decides_the_order_when_it_is_wanted() {
     let bench = bench().await;
     let mut searcher = bench.searcher();
-    searcher.reranker = Some(Arc::new(OverlapReranker));
+    searcher.reranker = Some(on_demand(|| Ok(Arc::new(OverlapReranker))));
     let request = query("public holidays paid leave");
     let reranked = searcher.search(&request, Patience::Wait).await.unwrap();
     assert_eq!(reranked.hits[0].path, "people/leave.md");
@@ -252,6 +254,104 @@ async fn a_reranker_decides_the_order_when_it_is_wanted() {
     searcher.rerank_by_default = false;
     let standing = searcher.search(&query("public holidays paid leave"), Patience::Wait).await;
     assert_eq!(standing.unwrap(), fused);
+}
+
+fn on_demand(load: fn() -> Result<Arc<dyn Reranker>, RerankError>) -> Arc<RerankerModel> {
+    Arc::new(RerankerModel::new("overlap", Box::new(move || Box::pin(async move { load() }))))
+}
+
+fn broken() -> Arc<RerankerModel> {
+    on_demand(|| {
+        Err(RerankError::Unavailable { model: "overlap".to_owned(), source: "broken".into() })
+    })
+}
+
+// SRCH-116
+#[tokio::test]
+async fn a_wish_to_rerank_without_a_reranker_changes_nothing() {
+    let bench = bench().await;
+    let plain = answer(&bench, query("password")).await;
+    let wished = SearchRequest { rerank: Some(true), ..query("password") };
+    assert_eq!(answer(&bench, wished).await, plain);
+}
+
+// SRCH-116 SRCH-B02
+#[tokio::test]
+async fn a_reranker_that_is_not_loaded_yet_is_waited_for_only_by_who_asks_for_it() {
+    let bench = bench().await;
+    let mut searcher = bench.searcher();
+    searcher.model.get().await.unwrap();
+    searcher.reranker = Some(on_demand(|| Ok(Arc::new(OverlapReranker))));
+    let request = query("public holidays paid leave");
+    let early = searcher.search(&request, Patience::AnswerFromText).await.unwrap();
+    assert_eq!(early.degraded, ["reranker"]);
+    assert!(early.hits[0].score < 0.1, "the fused score");
+    let asked = SearchRequest { rerank: Some(true), ..request.clone() };
+    let asked = searcher.search(&asked, Patience::AnswerFromText).await.unwrap();
+    assert!(asked.degraded.is_empty());
+    let later = searcher.search(&request, Patience::AnswerFromText).await.unwrap();
+    assert_eq!(later, asked);
+}
+
+// SRCH-180 SRCH-116
+#[tokio::test]
+async fn a_reranker_that_fails_fails_the_search_that_wants_it_and_no_other() {
+    let bench = bench().await;
+    let mut searcher = bench.searcher();
+    searcher.reranker = Some(broken());
+    let error = searcher.search(&query("password"), Patience::Wait).await.unwrap_err();
+    assert!(matches!(error, AppError::Rerank(_)), "{error}");
+    let without = SearchRequest { rerank: Some(false), ..query("password") };
+    assert!(searcher.search(&without, Patience::Wait).await.is_ok());
+}
+
+/// Remembers what it was asked to score.
+#[derive(Default)]
+struct Recording(std::sync::Mutex<Vec<(String, Vec<String>)>>);
+
+#[async_trait::async_trait]
+impl Reranker for Recording {
+    fn model(&self) -> &'static str {
+        "recording"
+    }
+
+    async fn score(&self, query: &str, passages: &[String]) -> Result<Vec<f32>, RerankError> {
+        self.0.lock().unwrap().push((query.to_owned(), passages.to_vec()));
+        Ok(vec![-1.5; passages.len()])
+    }
+}
+
+// SRCH-118 SRCH-119 SRCH-06 SRCH-87
+#[tokio::test]
+async fn the_positive_text_is_scored_with_each_chunk_and_equal_scores_keep_their_order() {
+    let bench = bench().await;
+    let recording = Arc::new(Recording::default());
+    let mut searcher = bench.searcher();
+    let shared = Arc::clone(&recording);
+    searcher.reranker = Some(Arc::new(RerankerModel::new(
+        "recording",
+        Box::new(move || {
+            let shared = Arc::clone(&shared);
+            Box::pin(async move { Ok(shared as Arc<dyn Reranker>) })
+        }),
+    )));
+    let request = query("password -expired");
+    let reranked = searcher.search(&request, Patience::Wait).await.unwrap();
+    let off = SearchRequest { rerank: Some(false), ..request };
+    let fused = searcher.search(&off, Patience::Wait).await.unwrap();
+    let paths =
+        |answer: &SearchAnswer| answer.hits.iter().map(|hit| hit.path.clone()).collect::<Vec<_>>();
+    assert_eq!(paths(&reranked), paths(&fused));
+    assert!(reranked.hits.iter().all(|hit| (hit.score + 1.5).abs() < f32::EPSILON));
+    let asked = recording.0.lock().unwrap();
+    let (text, passages) = &asked[0];
+    assert_eq!((asked.len(), text.trim()), (1, "password"));
+    assert!(passages.len() >= reranked.hits.len());
+    assert!(
+        passages.iter().any(|passage| passage.starts_with("Ask the help desk")
+            || passage.contains("temporary access code")),
+        "{passages:?}"
+    );
 }
 
 // SRCH-22 SRCH-120 SRCH-123 SRCH-72

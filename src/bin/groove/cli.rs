@@ -32,6 +32,8 @@ pub(crate) enum Command {
     Search(Box<SearchArgs>),
     /// Say what the index holds
     Status(StatusArgs),
+    /// Say which models there are; get, check and measure them
+    Models(crate::models::ModelsArgs),
 }
 
 #[derive(Debug, Args)]
@@ -44,8 +46,9 @@ pub(crate) struct KnowledgeBase {
 #[derive(Debug, Args)]
 pub(crate) struct ModelArg {
     /// Local embedding model: bge-small-en-v1.5 (English), all-minilm-l6-v2
-    /// (English, small) or bge-m3 (100+ languages, large); must be the one that
-    /// the index was built with
+    /// (English, small), multilingual-e5-small (about 100 languages), bge-m3 (100+
+    /// languages, large), or dir: and the absolute path of a folder; must be the
+    /// one that the index was built with; `groove models list` knows all
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
 }
@@ -57,6 +60,18 @@ pub(crate) struct RerankerArg {
     /// licensed CC-BY-NC-4.0: research and evaluation only, no commercial use
     #[arg(long, value_name = "MODEL")]
     pub(crate) reranker: Option<RerankerName>,
+}
+
+impl RerankerName {
+    /// The name that configuration knows it by.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::BgeV2M3 => "bge-v2-m3",
+            Self::JinaV2Ml => "jina-v2-ml",
+            Self::BgeBase => "bge-base",
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -2,6 +2,7 @@
 
 mod cli;
 mod config;
+mod models;
 mod print;
 mod surroundings;
 
@@ -23,14 +24,11 @@ use grooveseek::domain::search::SearchRequest;
 use tracing_subscriber::EnvFilter;
 
 use crate::cli::{
-    Cli, Command, Format, IndexArgs, KnowledgeBase, ModelArg, RerankerArg, RerankerName,
-    SearchArgs, ServeArgs, StatusArgs, TransportName,
+    Cli, Command, Format, IndexArgs, KnowledgeBase, ModelArg, RerankerArg, SearchArgs, ServeArgs,
+    StatusArgs, TransportName,
 };
 use crate::config::LoadedConfig;
 use crate::print::{Console, Detail};
-
-/// The names that `reranker` may have in a configuration.
-const RERANKERS: [&str; 4] = ["none", "bge-v2-m3", "jina-v2-ml", "bge-base"];
 
 fn main() -> ExitCode {
     // Arguments that cannot be parsed end the process here, with status 2.
@@ -60,12 +58,14 @@ fn main() -> ExitCode {
 }
 
 async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
-    let loaded = config::load(cli.config.as_deref(), &wiring::model_names(), &RERANKERS)?;
+    let loaded =
+        config::load(cli.config.as_deref(), &wiring::model_names(), &wiring::reranker_names())?;
     match cli.command {
         Command::Index(arguments) => index(arguments, loaded).await,
         Command::Serve(arguments) => serve(arguments, loaded).await,
         Command::Search(arguments) => search(*arguments, loaded).await,
         Command::Status(arguments) => status(arguments, loaded).await,
+        Command::Models(arguments) => models::run(arguments, loaded).await,
     }
 }
 
@@ -87,8 +87,10 @@ async fn index(arguments: IndexArgs, loaded: LoadedConfig) -> anyhow::Result<Exi
     }
 }
 
-async fn search(arguments: SearchArgs, loaded: LoadedConfig) -> anyhow::Result<ExitCode> {
+async fn search(arguments: SearchArgs, mut loaded: LoadedConfig) -> anyhow::Result<ExitCode> {
     let SearchArgs { format, .. } = arguments;
+    // Who names a reranker for one query wants it, whatever the file says.
+    loaded.config.rerank_by_default |= arguments.reranker.reranker.is_some();
     let (kb, model, reranker, request) = split(arguments);
     // What is wrong with the request alone is told before any file is opened.
     grooveseek::app::search::check(&request, &loaded.config.search)?;
@@ -107,6 +109,9 @@ async fn search(arguments: SearchArgs, loaded: LoadedConfig) -> anyhow::Result<E
 async fn serve(arguments: ServeArgs, mut loaded: LoadedConfig) -> anyhow::Result<ExitCode> {
     refuse_what_stdio_has_not(&arguments, &loaded.config)?;
     loaded.config.watch.enabled &= !arguments.no_watch;
+    if let Some(by_default) = arguments.rerank_by_default {
+        loaded.config.rerank_by_default = by_default;
+    }
     if let Some(debounce_ms) = arguments.debounce_ms {
         loaded.config.watch.debounce = Duration::from_millis(debounce_ms);
     }
@@ -182,25 +187,43 @@ async fn asked_to_stop() {
 /// text do not wait for it. Tries again while it cannot be had, since a network
 /// may come back.
 async fn warm_up(groove: Arc<Groove>) {
-    let mut pause = Duration::from_secs(5);
+    let mut pauses = Pauses::default();
     loop {
         match groove.warm_up().await {
             Ok(engine) => {
                 let (engine, precision) = (engine.name, engine.precision);
                 tracing::info!(engine, precision, "ready: searches use the embedding model");
-                return;
+                break;
             }
             Err(error) => {
-                let error = grooveseek::app::error::chain(&error);
-                tracing::error!(
-                    error,
-                    retry_in_s = pause.as_secs(),
-                    "the embedding model cannot be loaded; searches are answered from the text"
-                );
+                let missing = "the embedding model cannot be loaded; searches are answered from \
+                               the text";
+                pauses.after(&error, missing).await;
             }
         }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(Duration::from_mins(5));
+    }
+    let mut pauses = Pauses::default();
+    while let Err(error) = groove.warm_up_reranker().await {
+        let missing = "the reranker cannot be loaded; hits keep their fused order";
+        pauses.after(&error, missing).await;
+    }
+}
+
+/// Waits longer from one failure to the next.
+struct Pauses(Duration);
+
+impl Default for Pauses {
+    fn default() -> Self {
+        Self(Duration::from_secs(5))
+    }
+}
+
+impl Pauses {
+    async fn after(&mut self, error: &AppError, missing: &'static str) {
+        let error = grooveseek::app::error::chain(error);
+        tracing::error!(error, retry_in_s = self.0.as_secs(), "{missing}");
+        tokio::time::sleep(self.0).await;
+        self.0 = (self.0 * 2).min(Duration::from_mins(5));
     }
 }
 
@@ -249,13 +272,12 @@ async fn open(
     if let Some(model) = &model.model {
         loaded.config.use_local_model(model);
     }
-    let configured = loaded.config.reranker != "none";
-    let wanted = match reranker.and_then(|reranker| reranker.reranker) {
-        Some(name) => name != RerankerName::None,
-        None => reranker.is_some() && configured,
-    };
-    if wanted {
-        print::notice("warning: rerankers are not in this build; hits keep their fused order");
+    match reranker {
+        Some(RerankerArg { reranker: Some(name) }) => {
+            name.as_str().clone_into(&mut loaded.config.reranker);
+        }
+        Some(RerankerArg { reranker: None }) => {}
+        None => "none".clone_into(&mut loaded.config.reranker),
     }
     let surroundings = surroundings::of(&loaded)?;
     if let Some(groove) = Groove::open(&kb_path, loaded.config, &surroundings, file).await? {

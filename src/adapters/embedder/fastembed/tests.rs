@@ -3,7 +3,10 @@
 //! `tests/data/make_onnx.py` made of all-minilm-l6-v2, and `GROOVE_TEST_MODEL`
 //! the folder that it was made of.
 
+use std::fs;
+
 use proptest::prelude::*;
+use serde_json::json;
 
 use super::*;
 use crate::adapters::embedder::native::{NativeEncoder, Precision};
