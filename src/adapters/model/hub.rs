@@ -517,12 +517,15 @@ impl Sink {
     fn open(path: &Path, keep: u64) -> io::Result<Self> {
         let mut file =
             File::options().create(true).truncate(false).read(true).write(true).open(path)?;
-        file.set_len(keep)?;
+        if file.metadata()?.len() != keep {
+            file.set_len(keep)?;
+        }
         let mut sha256 = Sha256::new();
         let mut buffer = vec![0; BUFFER_BYTES];
+        let mut kept = Read::by_ref(&mut file).take(keep);
         loop {
             // Reading to the end also leaves the file where writing goes on.
-            let read = file.read(&mut buffer)?;
+            let read = kept.read(&mut buffer)?;
             if read == 0 {
                 break;
             }

@@ -127,6 +127,27 @@ pub fn list(config: &Config, surroundings: &Surroundings) -> Vec<Card> {
         .collect()
 }
 
+/// What would embed with this configuration, for a person to read; loads
+/// nothing.
+pub fn engine_of(config: &Config, surroundings: &Surroundings) -> String {
+    if config.endpoint.is_some() {
+        return "an OpenAI-compatible endpoint".to_owned();
+    }
+    let precision = match config.precision {
+        PrecisionChoice::Auto => "auto",
+        PrecisionChoice::F32 => "f32",
+        PrecisionChoice::Int8 => "int8",
+    };
+    let located =
+        local_model(&config.model).map(|model| model.locate(config.engine, &surroundings.models));
+    match located {
+        Ok(locate::Located::Native(_)) => format!("native, precision {precision}"),
+        Ok(locate::Located::Onnx(_)) => format!("onnx, precision {precision}"),
+        Ok(locate::Located::Absent(_)) => format!("none yet, {} is not here", config.model),
+        Err(error) => chain(&error),
+    }
+}
+
 /// Where a model lies that is here.
 ///
 /// # Errors

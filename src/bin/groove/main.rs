@@ -255,8 +255,13 @@ async fn status(arguments: StatusArgs, loaded: LoadedConfig) -> anyhow::Result<E
         return Ok(ExitCode::SUCCESS);
     };
     let min_quality = loaded.config.search.min_quality;
-    print::result(&print::status_as_text(&summary, &statistics, min_quality))
-        .context("cannot write the result")?;
+    let mut text = print::status_as_text(&summary, &statistics, min_quality);
+    // A place for models that cannot be told is no failure of this command.
+    if let Ok(surroundings) = surroundings::of(&loaded) {
+        let engine = wiring::models::engine_of(&loaded.config, &surroundings);
+        text.extend(["Engine: ", &engine, "\n"]);
+    }
+    print::result(&text).context("cannot write the result")?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -360,3 +360,23 @@ fn a_cache_that_cannot_be_written_is_named() {
     assert!(matches!(error, HubError::Cache { .. }), "{error:?}");
     assert!(error.to_string().contains("a file"));
 }
+
+// CFG-97
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_named_and_leaves_no_file_that_looks_whole() {
+    let hub = FakeHub::new(Fault::None);
+    let blobs = hub.repository().join("blobs");
+    fs::create_dir_all(&blobs).unwrap();
+    let blob = blobs.join(sha256_of(WEIGHTS));
+    let part = with_suffix(&blob, ".incomplete");
+    std::os::unix::fs::symlink("/dev/full", part).unwrap();
+    match hub.download().unwrap_err() {
+        HubError::Cache { path, source } => {
+            assert_eq!(path, blob);
+            assert_eq!(source.kind(), io::ErrorKind::StorageFull);
+        }
+        other => panic!("{other}"),
+    }
+    assert!(!blob.exists());
+}
