@@ -77,13 +77,13 @@ mod tests {
     async fn queries_and_documents_each_get_their_own_prefix() {
         let inner: Arc<dyn Embedder> = Arc::new(HashingEmbedder::new(64));
         let prefixes = Prefixes { query: "ask ".into(), document: "read ".into() };
-        let prefixed = PrefixedEmbedder::new(Arc::clone(&inner), prefixes);
-        let query = prefixed.embed_query("tide").await.unwrap();
+        let embedder = PrefixedEmbedder::new(Arc::clone(&inner), prefixes);
+        let query = embedder.embed_query("tide").await.unwrap();
         assert_eq!(query, inner.embed_query("ask tide").await.unwrap());
         let texts = ["tide".to_owned(), "moon".to_owned()];
         let expected = ["read tide".to_owned(), "read moon".to_owned()];
         assert_eq!(
-            prefixed.embed_documents(&texts).await.unwrap(),
+            embedder.embed_documents(&texts).await.unwrap(),
             inner.embed_documents(&expected).await.unwrap()
         );
     }

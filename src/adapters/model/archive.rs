@@ -277,7 +277,9 @@ mod tests {
             header.set_mode(0o644);
             change(&mut header);
             header.set_cksum();
-            archive.append(&header, &b"{}"[..header.size().unwrap() as usize]).unwrap();
+            archive
+                .append(&header, &b"{}"[..usize::try_from(header.size().unwrap()).unwrap()])
+                .unwrap();
             let bytes = archive.into_inner().unwrap();
             let path = self.root.path().join(name);
             if name.ends_with("gz") {
@@ -330,7 +332,7 @@ mod tests {
         }
         let case = Case::new();
         case.tar("m.tar", |header| {
-            header.as_old_mut().name[..13].copy_from_slice(b"../config.jso")
+            header.as_old_mut().name[..13].copy_from_slice(b"../config.jso");
         });
         assert!(case.take("m.tar").unwrap_err().to_string().contains("leads out"));
     }

@@ -32,9 +32,10 @@ enum ModelsCommand {
         #[arg(long, value_enum, default_value_t = Format::Text)]
         format: Format,
     },
-    /// Download a model and print its folder; what broke off is continued. The
-    /// only command besides the first use of a model that asks the hub
-    /// (HF_ENDPOINT, HF_TOKEN, HTTPS_PROXY, ALL_PROXY, NO_PROXY count)
+    /// Download a model and print its folder; what broke off is continued
+    #[command(
+        after_help = "HF_ENDPOINT, HF_TOKEN, HTTPS_PROXY, ALL_PROXY and NO_PROXY are honoured"
+    )]
     Pull {
         /// Name of the model or reranker
         name: String,
