@@ -80,7 +80,7 @@ pub enum FolderError {
 /// The most bytes of a file with settings; a vocabulary is larger.
 const MOST_SETTINGS_BYTES: u64 = 1 << 20;
 /// Of the weights one sample a stride enters the fingerprint: any matrix of a
-/// model is longer than a stride. See docs/adr/0007.
+/// model is longer than a stride. See docs/adr/0008.
 const STRIDE_BYTES: u64 = 256 * 1024;
 const SAMPLE_BYTES: u64 = 4 * 1024;
 /// The head of the weights, where safetensors describe themselves.
