@@ -46,31 +46,11 @@ impl<T: ?Sized, E> OnDemand<T, E> {
 pub struct Model {
     identity: ModelIdentity,
     is_remote: bool,
-    load: Load,
-    loaded: OnceLock<Arc<dyn Embedder>>,
-    loading: Mutex<()>,
-}
-
-impl Model {
-    /// Describes a model of this machine without loading it.
-    pub fn new(identity: ModelIdentity, load: Load) -> Self {
-        Self { identity, is_remote: false, load, loaded: OnceLock::new(), loading: Mutex::new(()) }
-    }
-
-    /// Describes a model that is reached over a network, without asking it.
-    pub fn remote(identity: ModelIdentity, load: Load) -> Self {
-        Self { is_remote: true, ..Self::new(identity, load) }
-    }
-
-    /// Whether the model is reached over a network, so that only a request
-    /// tells whether it works.
-    pub fn is_remote(&self) -> bool {
-        self.is_remote
     embedder: OnDemand<dyn Embedder, EmbedError>,
 }
 
 impl Model {
-    /// Describes a model without loading it.
+    /// Describes a model of this machine without loading it.
     pub fn new(identity: ModelIdentity, load: Load<dyn Embedder, EmbedError>) -> Self {
         let expected = identity.clone();
         let checked = move || {
@@ -82,7 +62,18 @@ impl Model {
             };
             Box::pin(checked) as Pin<Box<dyn Future<Output = _> + Send>>
         };
-        Self { identity, embedder: OnDemand::new(Box::new(checked)) }
+        Self { identity, is_remote: false, embedder: OnDemand::new(Box::new(checked)) }
+    }
+
+    /// Describes a model that is reached over a network, without asking it.
+    pub fn remote(identity: ModelIdentity, load: Load<dyn Embedder, EmbedError>) -> Self {
+        Self { is_remote: true, ..Self::new(identity, load) }
+    }
+
+    /// Whether the model is reached over a network, so that only a request
+    /// tells whether it works.
+    pub fn is_remote(&self) -> bool {
+        self.is_remote
     }
 
     /// What an index records of the model.

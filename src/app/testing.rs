@@ -108,7 +108,10 @@ impl Bench {
 }
 
 /// A model of 64 numbers whose loads and texts are counted.
-fn model(counting: &Arc<Counting>, make: fn(ModelIdentity, Load) -> Model) -> Arc<Model> {
+fn model(
+    counting: &Arc<Counting>,
+    make: fn(ModelIdentity, Load<dyn Embedder, EmbedError>) -> Model,
+) -> Arc<Model> {
     let identity = HashingEmbedder::new(64).identity().clone();
     let counting = Arc::clone(counting);
     Arc::new(make(

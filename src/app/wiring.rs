@@ -7,8 +7,8 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 
 use crate::adapters::embedder;
-use crate::adapters::embedder::openai::{self, Endpoint, KeySource, OpenAiEmbedder, Secret};
 use crate::adapters::embedder::local::{LocalModel, RunAs};
+use crate::adapters::embedder::openai::{self, Endpoint, KeySource, OpenAiEmbedder, Secret};
 use crate::adapters::model::catalogue;
 use crate::adapters::model::folder::{self, FolderModel};
 use crate::adapters::parser::guarded::Guarded;
