@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use fastembed::{
     InitOptionsUserDefined, Pooling, TextEmbedding, TokenizerFiles, UserDefinedEmbeddingModel,
 };
-use grooveseek::adapters::embedder::fastembed::environment;
 use grooveseek::adapters::embedder::native::{NativeEncoder, Precision};
+use grooveseek::adapters::model::runtime::environment;
 use grooveseek::ports::embedder::Embedder;
 use tokio::runtime::Runtime;
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::adapters::embedder::native::{NativeEncoder, Precision};
 use crate::adapters::embedder::prefixed::PrefixedEmbedder;
 use crate::adapters::model::catalogue::{HubSource, ModelEntry, Pooling, Prefixes, Sources};
+use crate::adapters::model::encoder::ModelFolder;
 use crate::adapters::model::folder::{FolderModel, sha256_of};
 use crate::adapters::model::hub::{self, HubSettings};
 use crate::adapters::model::locate::{self, Absent, Located, ModelPlaces, OnnxFolder};
@@ -95,26 +96,38 @@ impl LocalModel {
     /// What this machine has of the model for an engine.
     pub fn locate(&self, engine: EngineChoice, places: &ModelPlaces) -> Located {
         let native = || self.native_folder(places).map(Located::Native);
-        let runtime = !locate::runtime_libraries(&places.onnx_runtime).is_empty();
-        let onnx = || self.onnx_folder(places).filter(|_| runtime).map(Located::Onnx);
+        let onnx = || self.onnx_folder(places).map(Located::Onnx);
         let found = match (engine, self) {
             (EngineChoice::Auto, Self::Known(entry)) => return locate::locate(*entry, places),
-            (EngineChoice::Auto, Self::Folder(_)) => native().or_else(onnx),
-            (EngineChoice::Native, _) => native(),
+            (EngineChoice::Auto | EngineChoice::Native, _) => native().or_else(onnx),
             (EngineChoice::Onnx, _) => onnx(),
         };
-        found.unwrap_or_else(|| {
-            let without_runtime = self.onnx_folder(places).filter(|_| !runtime);
-            let without_runtime = without_runtime.filter(|_| engine != EngineChoice::Native);
-            Located::Absent(Absent { looked_at: Vec::new(), without_runtime })
-        })
+        found.unwrap_or_else(|| Located::Absent(Absent::default()))
+    }
+
+    /// What would run what this machine has of the model: `native` or `onnx`;
+    /// nothing if it is not here. Loads nothing, so that a model of another
+    /// kind than its name says may still be run by the other one.
+    pub fn engine_for(&self, engine: EngineChoice, places: &ModelPlaces) -> Option<&'static str> {
+        match self.locate(engine, places) {
+            Located::Native(_) => Some("native"),
+            Located::Onnx(_) if self.reads_onnx_natively(engine) => Some("native"),
+            Located::Onnx(_) => Some("onnx"),
+            Located::Absent(_) => None,
+        }
+    }
+
+    /// Whether weights are taken out of an ONNX file. Those of quantised models
+    /// are of no use to the native engine.
+    fn reads_onnx_natively(&self, engine: EngineChoice) -> bool {
+        engine != EngineChoice::Onnx && !self.spec().quantised
     }
 }
 
 /// What runs models: one function an engine, each blocking while it reads.
 #[derive(Clone, Copy)]
 struct Engines {
-    native: fn(&Spec, &Path, Precision) -> Opened,
+    native: fn(&Spec, &ModelFolder, Precision) -> Opened,
     onnx: fn(&Spec, OnnxFolder, &[PathBuf]) -> Opened,
 }
 
@@ -122,9 +135,10 @@ const ENGINES: Engines = Engines { native, onnx };
 
 /// Opens a local model.
 ///
-/// A folder with safetensors is run natively, a folder with ONNX where an ONNX
-/// Runtime is found, unless `run_as` wants one of the two; what is not on this
-/// machine is downloaded into the first cache. Says in the log what is loaded,
+/// A folder with safetensors is run natively, and so is one with ONNX whose
+/// weights can be read out of the file; otherwise ONNX Runtime runs it where one
+/// is found. `run_as` may insist on one of the two. What is not on this machine
+/// is downloaded into the first cache. Says in the log what is loaded,
 /// before a download how large it is, and in the end what runs it.
 ///
 /// # Errors
@@ -243,12 +257,10 @@ impl Opening {
         let auto = self.run_as.engine == EngineChoice::Auto;
         match self.model.locate(self.run_as.engine, &self.places) {
             Located::Native(folder) => {
-                let opened = self.native(&folder);
-                let runnable = !locate::runtime_libraries(&self.places.onnx_runtime).is_empty();
-                let onnx = self.model.onnx_folder(&self.places).filter(|_| runnable && auto);
-                match (opened, onnx) {
+                let onnx = self.model.onnx_folder(&self.places).filter(|_| auto);
+                match (self.native(&folder, None), onnx) {
                     // The native engine may not know this kind of model.
-                    (Err(error), Some(onnx)) => {
+                    (Err(error), Some(onnx)) if self.has_runtime() => {
                         tracing::warn!(model = name, error = in_full(&error), "trying ONNX");
                         self.onnx(onnx)
                     }
@@ -256,7 +268,7 @@ impl Opening {
                 }
                 .map(Found::Ready)
             }
-            Located::Onnx(folder) => match self.onnx(folder) {
+            Located::Onnx(folder) => match self.read_onnx(folder) {
                 Ok(embedder) => Ok(Found::Ready(embedder)),
                 // Safetensors need no library, so a download may still help.
                 Err(error) if auto && self.has_safetensors() => {
@@ -268,29 +280,62 @@ impl Opening {
             },
             Located::Absent(absent) => {
                 tracing::debug!(model = name, ?absent, "not on this machine");
-                let onnx = absent.without_runtime.map(|folder| {
-                    let missing = no_runtime(&self.places.onnx_runtime);
-                    format!("{} is ONNX, and there is {missing}", folder.root.display())
-                });
-                Ok(Found::Nothing { onnx })
+                Ok(Found::Nothing { onnx: None })
             }
         }
+    }
+
+    /// Runs an ONNX folder: natively if its weights can be read, else with ONNX
+    /// Runtime.
+    fn read_onnx(&self, folder: OnnxFolder) -> Opened {
+        if !self.model.reads_onnx_natively(self.run_as.engine) {
+            return self.onnx(folder);
+        }
+        let read = self.native(&folder.root, Some(&folder.model));
+        match read {
+            Err(error) if self.run_as.engine == EngineChoice::Auto => {
+                let why = in_full(&error);
+                if self.has_runtime() {
+                    tracing::warn!(model = self.model.identity().model, error = why, "trying ONNX");
+                    return self.onnx(folder);
+                }
+                let missing = no_runtime(&self.places.onnx_runtime);
+                Err(EmbedError::Unavailable {
+                    what: format!("{} from {}", self.model.identity().model, folder.root.display()),
+                    source: format!("{why}; and there is {missing}").into(),
+                })
+            }
+            read => read,
+        }
+    }
+
+    fn has_runtime(&self) -> bool {
+        !locate::runtime_libraries(&self.places.onnx_runtime).is_empty()
     }
 
     fn has_safetensors(&self) -> bool {
         matches!(self.model, LocalModel::Known(entry) if entry.safetensors.is_some())
     }
 
-    fn native(&self, folder: &Path) -> Opened {
+    /// - `onnx`: the file that holds the weights; safetensors otherwise.
+    fn native(&self, root: &Path, onnx: Option<&Path>) -> Opened {
         let spec = self.model.spec();
-        self.check_hash(folder)?;
+        if onnx.is_none() {
+            self.check_hash(root)?;
+        }
         let precision = match self.run_as.precision {
             PrecisionChoice::Auto => Precision::Auto,
             PrecisionChoice::F32 => Precision::F32,
             PrecisionChoice::Int8 => Precision::Int8,
         };
-        let embedder = (self.engines.native)(&spec, folder, precision)?;
-        self.ready(&spec, embedder, folder)
+        let folder = ModelFolder {
+            root: root.to_owned(),
+            onnx: onnx.map(Path::to_owned),
+            pooling: Some(spec.pooling),
+            window_tokens: Some(spec.window_tokens),
+        };
+        let embedder = (self.engines.native)(&spec, &folder, precision)?;
+        self.ready(&spec, embedder, root)
     }
 
     fn onnx(&self, folder: OnnxFolder) -> Opened {
@@ -386,12 +431,8 @@ impl Missing<'_> {
         if let Some(source) = safetensors {
             return Ok(source);
         }
-        if self.engine == EngineChoice::Native {
-            return Err(
-                self.error("the hub has it as ONNX only, which the native engine does not read")
-            );
-        }
-        if locate::runtime_libraries(&self.places.onnx_runtime).is_empty() {
+        let natively = self.engine != EngineChoice::Onnx && !self.entry.quantised;
+        if !natively && locate::runtime_libraries(&self.places.onnx_runtime).is_empty() {
             let why =
                 if self.engine == EngineChoice::Onnx { "is to run as" } else { "the hub has as" };
             return Err(EmbedError::Unavailable {
@@ -441,8 +482,8 @@ fn onnx(spec: &Spec, folder: OnnxFolder, runtime: &[PathBuf]) -> Opened {
     })
 }
 
-fn native(spec: &Spec, folder: &Path, precision: Precision) -> Opened {
-    let encoder = NativeEncoder::open(&spec.identity.model, folder, precision)?;
+fn native(spec: &Spec, folder: &ModelFolder, precision: Precision) -> Opened {
+    let encoder = NativeEncoder::open_folder(&spec.identity.model, folder, precision)?;
     Ok(Arc::new(encoder))
 }
 

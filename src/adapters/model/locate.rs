@@ -25,7 +25,7 @@ pub struct ModelPlaces {
 pub enum Located {
     /// A folder with `config.json`, `tokenizer.json` and `model.safetensors`.
     Native(PathBuf),
-    /// A folder with the model as ONNX, and an ONNX Runtime may be there too.
+    /// A folder with the model as ONNX.
     Onnx(OnnxFolder),
     /// Nothing that could be used.
     Absent(Absent),
@@ -48,30 +48,25 @@ pub struct OnnxFolder {
 pub struct Absent {
     /// Every folder that was looked at or for, in order.
     pub looked_at: Vec<PathBuf>,
-    /// The model as ONNX that would do if there were an ONNX Runtime.
-    pub without_runtime: Option<OnnxFolder>,
 }
 
 /// Looks for a model: in the models directory, as safetensors in each cache,
-/// as ONNX in each cache. ONNX counts only while a library to run it exists.
+/// as ONNX in each cache.
 pub fn locate(sources: impl Into<Sources>, places: &ModelPlaces) -> Located {
     let entry = &sources.into();
     let by_hand = placed_folder(entry, places);
-    let runtime = !runtime_libraries(&places.onnx_runtime).is_empty();
     if let Some(folder) = by_hand.as_deref().filter(|folder| is_native(folder)) {
         return Located::Native(folder.to_owned());
     }
-    if runtime && let Some(folder) = by_hand.as_deref().and_then(|root| placed_onnx(entry, root)) {
+    if let Some(folder) = by_hand.as_deref().and_then(|root| placed_onnx(entry, root)) {
         return Located::Onnx(folder);
     }
     if let Some(folder) = native_folder(*entry, places) {
         return Located::Native(folder);
     }
     match onnx_folder(*entry, places) {
-        Some(folder) if runtime => Located::Onnx(folder),
-        without_runtime => {
-            Located::Absent(Absent { looked_at: candidates(entry, places), without_runtime })
-        }
+        Some(folder) => Located::Onnx(folder),
+        None => Located::Absent(Absent { looked_at: candidates(entry, places) }),
     }
 }
 

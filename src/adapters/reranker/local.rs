@@ -4,22 +4,31 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::adapters::model::catalogue::{HubSource, RerankerEntry, Sources};
+use crate::adapters::model::encoder::{ModelFolder, Precision};
 use crate::adapters::model::hub::{self, HubSettings};
 use crate::adapters::model::locate::{self, ModelPlaces, OnnxFolder};
-use crate::adapters::model::offline_way;
 use crate::adapters::model::runtime::no_runtime;
+use crate::adapters::model::{in_full, offline_way};
+use crate::adapters::reranker::native::NativeReranker;
 use crate::ports::Cause;
 use crate::ports::reranker::{RerankError, Reranker};
 
 type Opened = Result<Arc<dyn Reranker>, RerankError>;
 
-/// What runs a reranker as ONNX; blocks while it reads.
-type Run = fn(&'static RerankerEntry, &OnnxFolder, &[PathBuf]) -> Opened;
+/// What runs rerankers: one function an engine, each blocking while it reads.
+#[derive(Clone, Copy)]
+struct Engines {
+    native: fn(&'static RerankerEntry, &OnnxFolder) -> Opened,
+    onnx: fn(&'static RerankerEntry, &OnnxFolder, &[PathBuf]) -> Opened,
+}
+
+const ENGINES: Engines = Engines { native, onnx };
 
 /// Opens a reranker of the catalogue.
 ///
-/// What is not on this machine is downloaded into the first cache. Says in the
-/// log what is loaded and how large it is.
+/// It is run natively if its weights can be read out of the ONNX file, else with
+/// an ONNX Runtime where one is found. What is not on this machine is downloaded
+/// into the first cache. Says in the log what is loaded and how large it is.
 ///
 /// # Errors
 ///
@@ -29,11 +38,11 @@ pub async fn open(
     places: &ModelPlaces,
     hub: &HubSettings,
 ) -> Opened {
-    open_with(onnx, entry, places, hub).await
+    open_with(ENGINES, entry, places, hub).await
 }
 
 async fn open_with(
-    run: Run,
+    engines: Engines,
     entry: &'static RerankerEntry,
     places: &ModelPlaces,
     hub: &HubSettings,
@@ -41,10 +50,6 @@ async fn open_with(
     tracing::info!(reranker = entry.name, size_mb = entry.download_mb, "loading the reranker");
     let unavailable =
         |what: String, source: Cause| RerankError::Unavailable { model: what, source };
-    if locate::runtime_libraries(&places.onnx_runtime).is_empty() {
-        let what = format!("{}, which runs on ONNX Runtime", entry.name);
-        return Err(unavailable(what, no_runtime(&places.onnx_runtime)));
-    }
     if locate::onnx_folder(entry, places).is_none() {
         fetch(entry, places, hub).await.map_err(|error| {
             let way = offline_way(&Sources { safetensors: None, ..entry.into() }, places);
@@ -59,16 +64,53 @@ async fn open_with(
         ));
     };
     let (runtime, from) = (places.onnx_runtime.clone(), folder.root.clone());
-    let opened = tokio::task::spawn_blocking(move || run(entry, &folder, &runtime)).await;
-    let reranker = opened.map_err(|error| unavailable(entry.name.to_owned(), error.into()))??;
+    let opening = move || open_found(engines, entry, &folder, &runtime);
+    let opened = tokio::task::spawn_blocking(opening).await;
+    let (reranker, engine) =
+        opened.map_err(|error| unavailable(entry.name.to_owned(), error.into()))??;
     tracing::info!(
         reranker = entry.name,
-        engine = "onnx",
-        precision = "f32",
+        engine,
         from = %from.display(),
         "the reranker is ready"
     );
     Ok(reranker)
+}
+
+fn open_found(
+    engines: Engines,
+    entry: &'static RerankerEntry,
+    folder: &OnnxFolder,
+    runtime: &[PathBuf],
+) -> Result<(Arc<dyn Reranker>, &'static str), RerankError> {
+    let error = match (engines.native)(entry, folder) {
+        Ok(reranker) => return Ok((reranker, "native")),
+        Err(error) => error,
+    };
+    let why = in_full(&error);
+    if locate::runtime_libraries(runtime).is_empty() {
+        return Err(RerankError::Unavailable {
+            model: format!("{} from {}", entry.name, folder.root.display()),
+            source: format!("{why}; and there is {}", no_runtime(runtime)).into(),
+        });
+    }
+    tracing::debug!(reranker = entry.name, error = why, "trying ONNX");
+    Ok(((engines.onnx)(entry, folder, runtime)?, "onnx"))
+}
+
+/// What would run what this machine has of a reranker: `native` or `onnx`;
+/// nothing if it is not here. Looks at the files, and reads no weights.
+pub fn engine_for(entry: &'static RerankerEntry, places: &ModelPlaces) -> Option<&'static str> {
+    let folder = locate::onnx_folder(entry, places)?;
+    Some(if native(entry, &folder).is_ok() { "native" } else { "onnx" })
+}
+
+fn native(entry: &'static RerankerEntry, folder: &OnnxFolder) -> Opened {
+    let folder = ModelFolder {
+        window_tokens: Some(entry.window_tokens),
+        ..ModelFolder::new(&folder.root).with_onnx(&folder.model)
+    };
+    Ok(Arc::new(NativeReranker::open(entry.name, &folder, Precision::F32)?))
 }
 
 async fn fetch(
@@ -115,17 +157,24 @@ mod tests {
 
     use super::*;
     use crate::adapters::model::catalogue;
-    use crate::adapters::model::in_full;
     use crate::adapters::reranker::overlap::OverlapReranker;
 
-    /// Only looks at the folder.
-    const FAKE: Run = |entry, folder, _| match fs::read_to_string(&folder.model).unwrap().as_str() {
-        "broken" => Err(RerankError::Unavailable {
-            model: entry.name.to_owned(),
-            source: "its weights are broken".into(),
-        }),
-        _ => Ok(Arc::new(OverlapReranker)),
+    /// Only look at the folder. What is strange is of a kind that the native
+    /// engine does not know.
+    const FAKES: Engines = Engines {
+        native: |entry, folder| fake(entry, folder, &["broken", "strange"]),
+        onnx: |entry, folder, _| fake(entry, folder, &["broken"]),
     };
+
+    fn fake(entry: &'static RerankerEntry, folder: &OnnxFolder, refused: &[&str]) -> Opened {
+        if refused.contains(&&*fs::read_to_string(&folder.model).unwrap()) {
+            return Err(RerankError::Unavailable {
+                model: entry.name.to_owned(),
+                source: "its weights are broken".into(),
+            });
+        }
+        Ok(Arc::new(OverlapReranker))
+    }
 
     struct Machine {
         root: TempDir,
@@ -148,7 +197,7 @@ mod tests {
         async fn open(&self, name: &str) -> Opened {
             let hub =
                 HubSettings { endpoint: "http://127.0.0.1:9".to_owned(), ..HubSettings::default() };
-            open_with(FAKE, catalogue::find_reranker(name).unwrap(), &self.places, &hub).await
+            open_with(FAKES, catalogue::find_reranker(name).unwrap(), &self.places, &hub).await
         }
     }
 
@@ -193,12 +242,21 @@ mod tests {
         }
     }
 
-    #[cfg(feature = "onnx")]
+    // CFG-96 IDX-178
     #[tokio::test]
-    async fn without_its_library_nothing_is_downloaded() {
+    async fn a_library_is_needed_only_for_what_cannot_be_read_natively() {
         let mut machine = Machine::new();
         machine.places.onnx_runtime = vec![machine.root.path().join("nowhere")];
+        let files = ["config.json", "tokenizer.json", "onnx/model.onnx"];
+        let folder = machine.root.path().join("models/bge-base");
+        fill(&folder, &files, "fine");
+        assert!(machine.open("bge-base").await.is_ok());
+        fill(&folder, &files, "strange");
         let text = in_full(&machine.open("bge-base").await.err().unwrap());
+        assert!(text.contains("weights are broken"), "{text}");
+        #[cfg(feature = "onnx")]
         assert!(text.contains("ORT_DYLIB_PATH") && text.contains("nowhere"), "{text}");
+        machine.places.onnx_runtime = vec![machine.root.path().join("lib")];
+        assert!(machine.open("bge-base").await.is_ok());
     }
 }

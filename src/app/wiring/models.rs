@@ -92,12 +92,15 @@ pub fn list(config: &Config, surroundings: &Surroundings) -> Vec<Card> {
         .map(|known| {
             let sources = known.sources();
             let holdings = shelf::holdings(sources, &surroundings.models);
-            let has = |format| holdings.iter().any(|holding| holding.format == format);
-            let engine = match (has(Format::Safetensors), has(Format::Onnx) && runnable) {
-                (true, _) => Some("native"),
-                (false, true) => Some("onnx"),
-                (false, false) => None,
+            let places = &surroundings.models;
+            let engine = match known {
+                Known::Model(entry) => {
+                    LocalModel::Known(entry).engine_for(EngineChoice::Auto, places)
+                }
+                Known::Reranker(entry) => reranker::local::engine_for(entry, places),
             };
+            // A library that is not here runs nothing.
+            let engine = engine.filter(|engine| *engine != "onnx" || runnable);
             let (name, holdings) = (sources.name, holdings);
             match known {
                 Known::Model(entry) => Card {
@@ -138,12 +141,11 @@ pub fn engine_of(config: &Config, surroundings: &Surroundings) -> String {
         PrecisionChoice::F32 => "f32",
         PrecisionChoice::Int8 => "int8",
     };
-    let located =
-        local_model(&config.model).map(|model| model.locate(config.engine, &surroundings.models));
-    match located {
-        Ok(locate::Located::Native(_)) => format!("native, precision {precision}"),
-        Ok(locate::Located::Onnx(_)) => format!("onnx, precision {precision}"),
-        Ok(locate::Located::Absent(_)) => format!("none yet, {} is not here", config.model),
+    let engine = local_model(&config.model)
+        .map(|model| model.engine_for(config.engine, &surroundings.models));
+    match engine {
+        Ok(Some(engine)) => format!("{engine}, precision {precision}"),
+        Ok(None) => format!("none yet, {} is not here", config.model),
         Err(error) => chain(&error),
     }
 }
@@ -195,7 +197,11 @@ pub async fn pull(
     let wanted = if safetensors.is_some() { Format::Safetensors } else { Format::Onnx };
     let source = safetensors.or(sources.onnx.first().copied());
     let runnable = !locate::runtime_libraries(&places.onnx_runtime).is_empty();
-    let missing = (wanted == Format::Onnx && !runnable)
+    let needs_runtime = match Known::find(name)? {
+        Known::Model(entry) => entry.quantised || engine == EngineChoice::Onnx,
+        Known::Reranker(_) => false,
+    };
+    let missing = (needs_runtime && !runnable)
         .then(|| crate::adapters::model::runtime::no_runtime(&places.onnx_runtime).to_string());
     let here = || shelf::holdings(sources, places).into_iter().find(|held| held.format == wanted);
     if let Some(held) = here() {
@@ -285,20 +291,19 @@ async fn try_one(known: Known, holding: Holding, surroundings: &Surroundings) ->
     }
     let ran = match known {
         Known::Model(entry) => {
-            let engine = engine_for(format);
+            let places = &surroundings.models;
+            let runnable = !locate::runtime_libraries(&places.onnx_runtime).is_empty();
+            // Without its library, the native engine reads the weights of ONNX.
+            let engine = match format {
+                Format::Onnx if runnable || entry.quantised => EngineChoice::Onnx,
+                _ => EngineChoice::Native,
+            };
             let run_as = RunAs { engine, precision: PrecisionChoice::Auto };
             embed_once(&LocalModel::Known(entry), run_as, surroundings).await
         }
         Known::Reranker(entry) => score_once(entry, surroundings).await,
     };
     Trial { name, format, root, files, ran }
-}
-
-fn engine_for(format: Format) -> EngineChoice {
-    match format {
-        Format::Safetensors => EngineChoice::Native,
-        Format::Onnx => EngineChoice::Onnx,
-    }
 }
 
 const SENTENCE: &str = "The harbour master writes the tide tables by hand.";
@@ -406,12 +411,13 @@ async fn try_staged(
         return Err(refused(format!("its embeddings have {found} numbers, not {expected}")));
     }
     let runnable = !locate::runtime_libraries(&surroundings.models.onnx_runtime).is_empty();
-    if !folder.native && !runnable {
-        return Ok(Err("there is no ONNX Runtime to try it with".to_owned()));
-    }
+    let untried = !folder.native && !runnable;
     let model = LocalModel::Folder(Arc::new(folder));
-    let ran = embed_once(&model, RunAs::default(), surroundings).await;
-    ran.map(Ok).map_err(refused)
+    match embed_once(&model, RunAs::default(), surroundings).await {
+        // It may be fine where there is an ONNX Runtime.
+        Err(why) if untried => Ok(Err(why)),
+        ran => ran.map(Ok).map_err(refused),
+    }
 }
 
 /// What a model on an engine was measured at.
@@ -452,10 +458,7 @@ pub async fn bench(
             .map(|precision| RunAs { engine: EngineChoice::Native, precision });
         let onnx = RunAs { engine: EngineChoice::Onnx, precision: PrecisionChoice::Auto };
         for run_as in native.into_iter().chain(runnable.then_some(onnx)) {
-            if matches!(
-                model.locate(run_as.engine, &surroundings.models),
-                locate::Located::Absent(_)
-            ) {
+            if model.engine_for(run_as.engine, &surroundings.models).is_none() {
                 continue;
             }
             let asked = match (run_as.engine, run_as.precision) {

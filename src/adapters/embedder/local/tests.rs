@@ -46,8 +46,13 @@ const TINY: LocalModel = LocalModel::Known(&ENTRY);
 
 const FAKES: Engines = Engines {
     native: |spec, folder, precision| {
-        let name = if precision == Precision::Int8 { "native int8" } else { "native" };
-        fake(name, spec, &folder.join("model.safetensors"))
+        let name = match (&folder.onnx, precision) {
+            (Some(_), _) => "native out of onnx",
+            (None, Precision::Int8) => "native int8",
+            (None, _) => "native",
+        };
+        let weights = folder.onnx.clone();
+        fake(name, spec, &weights.unwrap_or_else(|| folder.root.join("model.safetensors")))
     },
     onnx: |spec, folder, _| fake("onnx", spec, &folder.model),
 };
@@ -59,7 +64,9 @@ fn fake(engine: &'static str, spec: &Spec, weights: &Path) -> Opened {
     let weights = fs::read_to_string(weights).unwrap();
     let mut identity = spec.identity.clone();
     match weights.as_str() {
-        "broken" => Err(EmbedError::Unavailable {
+        // Of a kind that the native engine does not know.
+        "strange" if engine == "onnx" => Ok(Arc::new(Fake(identity, engine))),
+        "broken" | "strange" => Err(EmbedError::Unavailable {
             what: identity.model,
             source: format!("{engine} weights are broken").into(),
         }),
@@ -160,10 +167,32 @@ async fn safetensors_are_run_natively_without_a_network() {
     assert_eq!(engine_of(&machine.open_offline().await), Some("native"));
 }
 
+// CFG-96 IDX-161
 #[tokio::test]
-async fn onnx_is_run_where_a_library_is_without_a_network() {
+async fn weights_are_read_out_of_onnx_without_a_network_and_without_its_library() {
     let machine = Machine::new();
     machine.cache_onnx("fine");
+    for _ in 0..2 {
+        assert_eq!(engine_of(&machine.open_offline().await), Some("native out of onnx"));
+        assert_eq!(TINY.engine_for(EngineChoice::Auto, &machine.places), Some("native"));
+        let native = as_engine(EngineChoice::Native);
+        let opened = open_with(FAKES, &TINY, native, &machine.places, &offline()).await;
+        assert_eq!(engine_of(&opened), Some("native out of onnx"));
+        machine.add_runtime();
+    }
+    let onnx = as_engine(EngineChoice::Onnx);
+    let opened = open_with(FAKES, &TINY, onnx, &machine.places, &offline()).await;
+    assert_eq!(engine_of(&opened), Some("onnx"));
+}
+
+#[tokio::test]
+async fn onnx_that_cannot_be_read_natively_is_run_where_a_library_is() {
+    let machine = Machine::new();
+    machine.cache_onnx("strange");
+    let text = text_of(machine.open_offline().await);
+    assert!(text.contains("native out of onnx weights are broken"), "{text}");
+    #[cfg(feature = "onnx")]
+    assert!(text.contains("ORT_DYLIB_PATH"), "{text}");
     machine.add_runtime();
     assert_eq!(engine_of(&machine.open_offline().await), Some("onnx"));
 }
@@ -214,16 +243,6 @@ async fn without_a_network_the_error_names_host_cause_and_remedy() {
 }
 
 #[tokio::test]
-async fn without_a_network_an_onnx_model_without_its_library_is_mentioned() {
-    let machine = Machine::new();
-    machine.cache_onnx("fine");
-    let text = text_of(machine.open_offline().await);
-    assert!(text.contains("models--org--tiny-onnx"), "{text}");
-    #[cfg(feature = "onnx")]
-    assert!(text.contains("ORT_DYLIB_PATH") && text.contains("1.24"), "{text}");
-}
-
-#[tokio::test]
 async fn without_a_network_the_reason_why_onnx_did_not_run_is_mentioned() {
     let machine = Machine::new();
     machine.cache_onnx("broken");
@@ -235,12 +254,16 @@ async fn without_a_network_the_reason_why_onnx_did_not_run_is_mentioned() {
 #[tokio::test]
 async fn a_model_that_needs_the_library_is_not_downloaded_without_it() {
     let machine = Machine::new();
-    let entry = catalogue::find("bge-m3").unwrap();
-    let text = text_of(
-        open(&LocalModel::Known(entry), RunAs::default(), &machine.places, &offline()).await,
-    );
+    let entry = catalogue::find("all-minilm-l6-v2-q").unwrap();
+    let known = LocalModel::Known(entry);
+    let text = text_of(open(&known, RunAs::default(), &machine.places, &offline()).await);
     assert!(text.contains("ORT_DYLIB_PATH") && text.contains("1.24"), "{text}");
     assert!(!text.contains("no answer"), "{text}");
+    // The weights of this one can be read without it.
+    let known = LocalModel::Known(catalogue::find("bge-m3").unwrap());
+    let hub = offline();
+    let text = text_of(open(&known, RunAs::default(), &machine.places, &hub).await);
+    assert!(text.contains(&hub.host()) && !text.contains("ORT_DYLIB_PATH"), "{text}");
 }
 
 #[tokio::test]

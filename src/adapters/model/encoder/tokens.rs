@@ -1,5 +1,6 @@
 //! From text to the tokens of a model.
 
+use std::panic;
 use std::path::Path;
 
 use tokenizers::{Encoding, PostProcessor, Tokenizer, TruncationDirection};
@@ -57,7 +58,10 @@ impl Tokens {
         }
         let bytes =
             std::fs::read(&path).map_err(|error| LoadError::from_io(folder, FILE, error))?;
-        let mut tokenizer = Tokenizer::from_bytes(&bytes)
+        // Reading some damaged files panics; nothing is shared with what does.
+        let read = panic::catch_unwind(|| Tokenizer::from_bytes(&bytes));
+        let mut tokenizer = read
+            .map_err(|_| LoadError::malformed(&path, "it is no tokenizer that can be read"))?
             .map_err(|source| LoadError::Unreadable { path: path.clone(), source })?;
         tokenizer.with_padding(None);
         tokenizer

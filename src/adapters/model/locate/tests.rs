@@ -30,12 +30,6 @@ impl Machine {
         Self { root, places }
     }
 
-    fn with_runtime() -> Self {
-        let machine = Self::new();
-        fill(&machine.places.onnx_runtime[0], &["libonnxruntime.so.1.24.0"]);
-        machine
-    }
-
     fn locate(&self, name: &str) -> Located {
         locate(catalogue::find(name).unwrap(), &self.places)
     }
@@ -97,7 +91,7 @@ fn an_empty_machine_has_nothing_and_says_where_it_looked() {
         caches[0].join("models--Xenova--bge-small-en-v1.5"),
         caches[1].join("models--Xenova--bge-small-en-v1.5"),
     ];
-    assert_eq!(absent, Absent { looked_at: expected, without_runtime: None });
+    assert_eq!(absent, Absent { looked_at: expected });
 }
 
 #[test]
@@ -109,7 +103,7 @@ fn nowhere_to_look_is_nothing_found() {
 
 #[test]
 fn the_models_directory_comes_before_every_cache() {
-    let machine = Machine::with_runtime();
+    let machine = Machine::new();
     machine.cached(0, "BAAI/bge-small-en-v1.5", NATIVE);
     let onnx_folder = machine.placed(SMALL, ONNX);
     assert_eq!(machine.locate(SMALL), Located::Onnx(onnx(&onnx_folder, "onnx/model.onnx")));
@@ -127,7 +121,7 @@ fn a_cache_is_read_in_the_layout_of_the_hub() {
 
 #[test]
 fn safetensors_in_any_cache_come_before_onnx_in_any() {
-    let machine = Machine::with_runtime();
+    let machine = Machine::new();
     machine.cached(0, "Xenova/bge-small-en-v1.5", ONNX);
     let folder = machine.cached(1, "BAAI/bge-small-en-v1.5", NATIVE);
     assert_eq!(machine.locate(SMALL), Located::Native(folder));
@@ -210,24 +204,17 @@ fn links_into_the_blobs_count_while_their_target_is_there() {
     assert_eq!(machine.locate(SMALL), Located::Native(folder));
 }
 
+// CFG-96 IDX-161
 #[test]
-fn a_cache_that_holds_only_onnx_serves_where_a_runtime_is() {
-    let machine = Machine::with_runtime();
+fn a_cache_that_holds_only_onnx_serves() {
+    let machine = Machine::new();
     let folder = machine.cached(1, "Xenova/bge-small-en-v1.5", ONNX);
     assert_eq!(machine.locate(SMALL), Located::Onnx(onnx(&folder, "onnx/model.onnx")));
 }
 
 #[test]
-fn onnx_without_a_runtime_is_reported_and_not_used() {
-    let machine = Machine::new();
-    let folder = machine.cached(0, "Xenova/bge-small-en-v1.5", ONNX);
-    let Located::Absent(absent) = machine.locate(SMALL) else { panic!("found") };
-    assert_eq!(absent.without_runtime, Some(onnx(&folder, "onnx/model.onnx")));
-}
-
-#[test]
 fn a_large_model_needs_its_data_file() {
-    let machine = Machine::with_runtime();
+    let machine = Machine::new();
     let folder = machine.cached(0, "BAAI/bge-m3", ONNX);
     assert!(matches!(machine.locate("bge-m3"), Located::Absent(_)));
     fill(&folder, &["onnx/model.onnx_data"]);
@@ -240,7 +227,7 @@ fn a_large_model_needs_its_data_file() {
 
 #[test]
 fn a_placed_onnx_model_may_lie_beside_its_tokenizer() {
-    let machine = Machine::with_runtime();
+    let machine = Machine::new();
     let folder = machine.placed(SMALL, &["config.json", "tokenizer.json", "model.onnx"]);
     assert_eq!(machine.locate(SMALL), Located::Onnx(onnx(&folder, "model.onnx")));
 }

@@ -23,6 +23,7 @@ fn on_runtime() -> FastEmbedEmbedder {
         folder: OnnxFolder { model: root.join("onnx/model.onnx"), root, data: Vec::new() },
         pooling: entry.pooling,
         window_tokens: entry.window_tokens,
+        quantised: false,
     };
     let cores = NonZeroUsize::new(2).unwrap();
     FastEmbedEmbedder::open(model, &[variable("ORT_DYLIB_PATH")], cores).unwrap()
@@ -93,6 +94,7 @@ async fn a_model_of_the_xlm_roberta_family_agrees_with_onnx_runtime() {
         },
         pooling: Pooling::Cls,
         window_tokens: POSITIONS,
+        quantised: false,
     };
     let cores = NonZeroUsize::new(1).unwrap();
     let runtime = FastEmbedEmbedder::open(model, &[variable("ORT_DYLIB_PATH")], cores).unwrap();
