@@ -102,7 +102,7 @@ fn reranker(
     let (places, hub) = (surroundings.models.clone(), surroundings.hub.clone());
     let load = move || {
         let (places, hub) = (places.clone(), hub.clone());
-        let loaded = async move { reranker::local::open(entry, &places, &hub).await };
+        let loaded = async move { Ok(reranker::local::open(entry, &places, &hub).await?.reranker) };
         Box::pin(loaded) as std::pin::Pin<Box<dyn Future<Output = _> + Send>>
     };
     Ok(Some(Arc::new(RerankerModel::new(entry.name, Box::new(load)))))

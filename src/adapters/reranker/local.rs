@@ -1,9 +1,10 @@
 //! Opens a local reranker: finds it or downloads it, and runs it.
 
-use std::path::PathBuf;
+use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::adapters::model::catalogue::{HubSource, RerankerEntry, Sources};
+use crate::adapters::model::catalogue::{HubSource, RerankerEntry};
 use crate::adapters::model::encoder::{ModelFolder, Precision};
 use crate::adapters::model::hub::{self, HubSettings};
 use crate::adapters::model::locate::{self, ModelPlaces, OnnxFolder};
@@ -11,24 +12,40 @@ use crate::adapters::model::runtime::no_runtime;
 use crate::adapters::model::{in_full, offline_way};
 use crate::adapters::reranker::native::NativeReranker;
 use crate::ports::Cause;
+use crate::ports::embedder::Engine;
 use crate::ports::reranker::{RerankError, Reranker};
 
 type Opened = Result<Arc<dyn Reranker>, RerankError>;
 
+/// A reranker that is loaded, and what runs it.
+pub struct Ready {
+    /// The reranker.
+    pub reranker: Arc<dyn Reranker>,
+    /// What runs it.
+    pub engine: Engine,
+}
+
+impl fmt::Debug for Ready {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Ready").field("engine", &self.engine).finish_non_exhaustive()
+    }
+}
+
 /// What runs rerankers: one function an engine, each blocking while it reads.
 #[derive(Clone, Copy)]
 struct Engines {
-    native: fn(&'static RerankerEntry, &OnnxFolder) -> Opened,
-    onnx: fn(&'static RerankerEntry, &OnnxFolder, &[PathBuf]) -> Opened,
+    native: fn(&RerankerEntry, &ModelFolder) -> Opened,
+    onnx: fn(&RerankerEntry, &OnnxFolder, &[PathBuf]) -> Opened,
 }
 
 const ENGINES: Engines = Engines { native, onnx };
 
 /// Opens a reranker of the catalogue.
 ///
-/// It is run natively if its weights can be read out of the ONNX file, else with
-/// an ONNX Runtime where one is found. What is not on this machine is downloaded
-/// into the first cache. Says in the log what is loaded and how large it is.
+/// The native engine comes first, for safetensors and for ONNX files; what it
+/// does not know is run where an ONNX Runtime is found. What is not on this
+/// machine is downloaded into the first cache. Says in the log what is loaded
+/// and how large it is.
 ///
 /// # Errors
 ///
@@ -37,7 +54,7 @@ pub async fn open(
     entry: &'static RerankerEntry,
     places: &ModelPlaces,
     hub: &HubSettings,
-) -> Opened {
+) -> Result<Ready, RerankError> {
     open_with(ENGINES, entry, places, hub).await
 }
 
@@ -46,71 +63,72 @@ async fn open_with(
     entry: &'static RerankerEntry,
     places: &ModelPlaces,
     hub: &HubSettings,
-) -> Opened {
+) -> Result<Ready, RerankError> {
     tracing::info!(reranker = entry.name, size_mb = entry.download_mb, "loading the reranker");
-    let unavailable =
-        |what: String, source: Cause| RerankError::Unavailable { model: what, source };
-    if locate::onnx_folder(entry, places).is_none() {
-        fetch(entry, places, hub).await.map_err(|error| {
-            let way = offline_way(&Sources { safetensors: None, ..entry.into() }, places);
-            let name = entry.name;
-            unavailable(format!("{name}, which is not here and cannot be fetched{way}"), error)
-        })?;
+    if let Some(ready) = open_found(engines, entry, places).await? {
+        return Ok(ready);
     }
-    let Some(folder) = locate::onnx_folder(entry, places) else {
-        return Err(unavailable(
-            entry.name.to_owned(),
-            "the cache does not keep what is downloaded".into(),
-        ));
-    };
-    let (runtime, from) = (places.onnx_runtime.clone(), folder.root.clone());
-    let opening = move || open_found(engines, entry, &folder, &runtime);
-    let opened = tokio::task::spawn_blocking(opening).await;
-    let (reranker, engine) =
-        opened.map_err(|error| unavailable(entry.name.to_owned(), error.into()))??;
-    tracing::info!(
-        reranker = entry.name,
-        engine,
-        from = %from.display(),
-        "the reranker is ready"
-    );
-    Ok(reranker)
+    fetch(entry, places, hub).await.map_err(|error| {
+        let way = offline_way(&entry.into(), places);
+        let name = entry.name;
+        unavailable(format!("{name}, which is not here and cannot be fetched{way}"), error)
+    })?;
+    open_found(engines, entry, places).await?.ok_or_else(|| {
+        unavailable(entry.name.to_owned(), "the cache does not keep what is downloaded".into())
+    })
 }
 
-fn open_found(
+async fn open_found(
     engines: Engines,
     entry: &'static RerankerEntry,
-    folder: &OnnxFolder,
-    runtime: &[PathBuf],
-) -> Result<(Arc<dyn Reranker>, &'static str), RerankError> {
-    let error = match (engines.native)(entry, folder) {
-        Ok(reranker) => return Ok((reranker, "native")),
+    places: &ModelPlaces,
+) -> Result<Option<Ready>, RerankError> {
+    let places = places.clone();
+    let opened = tokio::task::spawn_blocking(move || open_found_now(engines, entry, &places)).await;
+    opened.map_err(|error| unavailable(entry.name.to_owned(), error.into()))?
+}
+
+fn open_found_now(
+    engines: Engines,
+    entry: &'static RerankerEntry,
+    places: &ModelPlaces,
+) -> Result<Option<Ready>, RerankError> {
+    let safetensors = locate::native_folder(entry, places);
+    let onnx = locate::onnx_folder(entry, places);
+    let folder = match (&safetensors, &onnx) {
+        (Some(root), _) => ModelFolder::new(root),
+        (None, Some(folder)) => ModelFolder::new(&folder.root).with_onnx(&folder.model),
+        (None, None) => return Ok(None),
+    };
+    let failed = match (engines.native)(entry, &folder) {
+        Ok(reranker) => return Ok(Some(ready(entry, reranker, "native", &folder.root))),
         Err(error) => error,
     };
-    let why = in_full(&error);
-    if locate::runtime_libraries(runtime).is_empty() {
-        return Err(RerankError::Unavailable {
-            model: format!("{} from {}", entry.name, folder.root.display()),
-            source: format!("{why}; and there is {}", no_runtime(runtime)).into(),
-        });
+    // The native engine may not know this kind of model.
+    let Some(folder) = onnx else { return Err(failed) };
+    tracing::debug!(error = in_full(&failed), "trying ONNX Runtime");
+    if locate::runtime_libraries(&places.onnx_runtime).is_empty() {
+        let what = format!("{}, which the native engine cannot run", entry.name);
+        return Err(unavailable(what, no_runtime(&places.onnx_runtime)));
     }
-    tracing::debug!(reranker = entry.name, error = why, "trying ONNX");
-    Ok(((engines.onnx)(entry, folder, runtime)?, "onnx"))
+    let reranker = (engines.onnx)(entry, &folder, &places.onnx_runtime)?;
+    Ok(Some(ready(entry, reranker, "onnx", &folder.root)))
 }
 
-/// What would run what this machine has of a reranker: `native` or `onnx`;
-/// nothing if it is not here. Looks at the files, and reads no weights.
-pub fn engine_for(entry: &'static RerankerEntry, places: &ModelPlaces) -> Option<&'static str> {
-    let folder = locate::onnx_folder(entry, places)?;
-    Some(if native(entry, &folder).is_ok() { "native" } else { "onnx" })
+fn ready(
+    entry: &RerankerEntry,
+    reranker: Arc<dyn Reranker>,
+    engine: &'static str,
+    from: &Path,
+) -> Ready {
+    let precision = "f32";
+    let from = from.display();
+    tracing::info!(reranker = entry.name, engine, precision, %from, "the reranker is ready");
+    Ready { reranker, engine: Engine { name: engine, precision } }
 }
 
-fn native(entry: &'static RerankerEntry, folder: &OnnxFolder) -> Opened {
-    let folder = ModelFolder {
-        window_tokens: Some(entry.window_tokens),
-        ..ModelFolder::new(&folder.root).with_onnx(&folder.model)
-    };
-    Ok(Arc::new(NativeReranker::open(entry.name, &folder, Precision::F32)?))
+fn unavailable(model: String, source: Cause) -> RerankError {
+    RerankError::Unavailable { model, source }
 }
 
 async fn fetch(
@@ -118,7 +136,12 @@ async fn fetch(
     places: &ModelPlaces,
     hub: &HubSettings,
 ) -> Result<(), Cause> {
-    let source: HubSource = *entry.onnx.first().ok_or("the hub does not have it")?;
+    let source = entry.safetensors.or(entry.onnx.first().copied());
+    let source: HubSource = source.ok_or("the hub does not have it")?;
+    // What has no safetensors is of a kind that the native engine does not know.
+    if entry.safetensors.is_none() && locate::runtime_libraries(&places.onnx_runtime).is_empty() {
+        return Err(no_runtime(&places.onnx_runtime));
+    }
     let cache = places.hub_caches.first().ok_or("no folder is known to download it to")?;
     tracing::info!(
         reranker = entry.name,
@@ -132,7 +155,7 @@ async fn fetch(
 }
 
 #[cfg(feature = "onnx")]
-fn onnx(entry: &'static RerankerEntry, folder: &OnnxFolder, runtime: &[PathBuf]) -> Opened {
+fn onnx(entry: &RerankerEntry, folder: &OnnxFolder, runtime: &[PathBuf]) -> Opened {
     use std::num::NonZeroUsize;
 
     use crate::adapters::reranker::fastembed::FastEmbedReranker;
@@ -143,15 +166,19 @@ fn onnx(entry: &'static RerankerEntry, folder: &OnnxFolder, runtime: &[PathBuf])
 }
 
 #[cfg(not(feature = "onnx"))]
-fn onnx(entry: &'static RerankerEntry, _folder: &OnnxFolder, runtime: &[PathBuf]) -> Opened {
+fn onnx(entry: &RerankerEntry, _folder: &OnnxFolder, runtime: &[PathBuf]) -> Opened {
     let source = no_runtime(runtime);
     Err(RerankError::Unavailable { model: entry.name.to_owned(), source })
+}
+
+/// In 32 bits: what smaller numbers cost the order of hits is not measured.
+fn native(entry: &RerankerEntry, folder: &ModelFolder) -> Opened {
+    Ok(Arc::new(NativeReranker::open(entry.name, folder, Precision::F32)?))
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::path::Path;
 
     use tempfile::TempDir;
 
@@ -159,21 +186,28 @@ mod tests {
     use crate::adapters::model::catalogue;
     use crate::adapters::reranker::overlap::OverlapReranker;
 
-    /// Only look at the folder. What is strange is of a kind that the native
-    /// engine does not know.
+    /// Engines that only look at the file: `broken` weights cannot be read,
+    /// `foreign` ones not natively.
     const FAKES: Engines = Engines {
-        native: |entry, folder| fake(entry, folder, &["broken", "strange"]),
-        onnx: |entry, folder, _| fake(entry, folder, &["broken"]),
+        native: |entry, folder| {
+            let weights = folder.onnx.clone();
+            fake(entry, &weights.unwrap_or_else(|| folder.root.join("model.safetensors")), true)
+        },
+        onnx: |entry, folder, _| fake(entry, &folder.model, false),
     };
 
-    fn fake(entry: &'static RerankerEntry, folder: &OnnxFolder, refused: &[&str]) -> Opened {
-        if refused.contains(&&*fs::read_to_string(&folder.model).unwrap()) {
-            return Err(RerankError::Unavailable {
-                model: entry.name.to_owned(),
-                source: "its weights are broken".into(),
-            });
+    fn fake(entry: &RerankerEntry, weights: &Path, native: bool) -> Opened {
+        match fs::read_to_string(weights).unwrap().as_str() {
+            "foreign" if !native => Ok(Arc::new(OverlapReranker)),
+            "broken" | "foreign" => {
+                Err(unavailable(entry.name.to_owned(), "its weights are broken".into()))
+            }
+            _ => Ok(Arc::new(OverlapReranker)),
         }
-        Ok(Arc::new(OverlapReranker))
+    }
+
+    fn engine_of(opened: &Result<Ready, RerankError>) -> Option<&'static str> {
+        opened.as_ref().ok().map(|ready| ready.engine.name)
     }
 
     struct Machine {
@@ -194,7 +228,7 @@ mod tests {
             Self { root, places }
         }
 
-        async fn open(&self, name: &str) -> Opened {
+        async fn open(&self, name: &str) -> Result<Ready, RerankError> {
             let hub =
                 HubSettings { endpoint: "http://127.0.0.1:9".to_owned(), ..HubSettings::default() };
             open_with(FAKES, catalogue::find_reranker(name).unwrap(), &self.places, &hub).await
@@ -227,7 +261,12 @@ mod tests {
         let machine = Machine::new();
         let files = ["config.json", "tokenizer.json", "onnx/model.onnx"];
         fill(&machine.root.path().join("models/bge-base"), &files, "fine");
-        assert!(machine.open("bge-base").await.is_ok());
+        assert_eq!(engine_of(&machine.open("bge-base").await), Some("native"));
+        fill(&machine.root.path().join("models/bge-base"), &files, "foreign");
+        assert_eq!(engine_of(&machine.open("bge-base").await), Some("onnx"));
+        fill(&machine.root.path().join("models/bge-base"), &["model.safetensors"], "fine");
+        assert_eq!(engine_of(&machine.open("bge-base").await), Some("native"));
+        fs::remove_file(machine.root.path().join("models/bge-base/model.safetensors")).unwrap();
         fill(&machine.root.path().join("models/bge-base"), &files, "broken");
         let text = in_full(&machine.open("bge-base").await.err().unwrap());
         assert!(text.contains("weights are broken"), "{text}");
@@ -242,21 +281,12 @@ mod tests {
         }
     }
 
-    // CFG-96 IDX-178
+    #[cfg(feature = "onnx")]
     #[tokio::test]
-    async fn a_library_is_needed_only_for_what_cannot_be_read_natively() {
+    async fn without_its_library_nothing_is_downloaded() {
         let mut machine = Machine::new();
         machine.places.onnx_runtime = vec![machine.root.path().join("nowhere")];
-        let files = ["config.json", "tokenizer.json", "onnx/model.onnx"];
-        let folder = machine.root.path().join("models/bge-base");
-        fill(&folder, &files, "fine");
-        assert!(machine.open("bge-base").await.is_ok());
-        fill(&folder, &files, "strange");
-        let text = in_full(&machine.open("bge-base").await.err().unwrap());
-        assert!(text.contains("weights are broken"), "{text}");
-        #[cfg(feature = "onnx")]
+        let text = in_full(&machine.open("jina-v2-ml").await.err().unwrap());
         assert!(text.contains("ORT_DYLIB_PATH") && text.contains("nowhere"), "{text}");
-        machine.places.onnx_runtime = vec![machine.root.path().join("lib")];
-        assert!(machine.open("bge-base").await.is_ok());
     }
 }

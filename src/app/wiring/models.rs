@@ -76,11 +76,18 @@ impl Known {
         models.chain(catalogue::rerankers().iter().map(Self::Reranker))
     }
 
+    /// Whether the native engine knows its kind, whatever its format.
+    fn is_native(self) -> bool {
+        match self {
+            Self::Model(entry) => !entry.quantised,
+            Self::Reranker(entry) => entry.safetensors.is_some(),
+        }
+    }
+
     fn sources(self) -> Sources {
         match self {
             Self::Model(entry) => entry.into(),
-            // No engine here runs a reranker from safetensors.
-            Self::Reranker(entry) => Sources { safetensors: None, ..entry.into() },
+            Self::Reranker(entry) => entry.into(),
         }
     }
 }
@@ -92,15 +99,13 @@ pub fn list(config: &Config, surroundings: &Surroundings) -> Vec<Card> {
         .map(|known| {
             let sources = known.sources();
             let holdings = shelf::holdings(sources, &surroundings.models);
-            let places = &surroundings.models;
-            let engine = match known {
-                Known::Model(entry) => {
-                    LocalModel::Known(entry).engine_for(EngineChoice::Auto, places)
-                }
-                Known::Reranker(entry) => reranker::local::engine_for(entry, places),
+            let has = |format| holdings.iter().any(|holding| holding.format == format);
+            let native = has(Format::Safetensors) || (has(Format::Onnx) && known.is_native());
+            let engine = match (native, has(Format::Onnx) && runnable) {
+                (true, _) => Some("native"),
+                (false, true) => Some("onnx"),
+                (false, false) => None,
             };
-            // A library that is not here runs nothing.
-            let engine = engine.filter(|engine| *engine != "onnx" || runnable);
             let (name, holdings) = (sources.name, holdings);
             match known {
                 Known::Model(entry) => Card {
@@ -192,16 +197,14 @@ pub async fn pull(
     surroundings: &Surroundings,
 ) -> Result<Pulled, AppError> {
     let places = &surroundings.models;
-    let sources = Known::find(name)?.sources();
+    let known = Known::find(name)?;
+    let sources = known.sources();
     let safetensors = sources.safetensors.filter(|_| engine != EngineChoice::Onnx);
     let wanted = if safetensors.is_some() { Format::Safetensors } else { Format::Onnx };
     let source = safetensors.or(sources.onnx.first().copied());
     let runnable = !locate::runtime_libraries(&places.onnx_runtime).is_empty();
-    let needs_runtime = match Known::find(name)? {
-        Known::Model(entry) => entry.quantised || engine == EngineChoice::Onnx,
-        Known::Reranker(_) => false,
-    };
-    let missing = (needs_runtime && !runnable)
+    let native = known.is_native() && engine != EngineChoice::Onnx;
+    let missing = (wanted == Format::Onnx && !runnable && !native)
         .then(|| crate::adapters::model::runtime::no_runtime(&places.onnx_runtime).to_string());
     let here = || shelf::holdings(sources, places).into_iter().find(|held| held.format == wanted);
     if let Some(held) = here() {
@@ -334,10 +337,10 @@ async fn score_once(
     surroundings: &Surroundings,
 ) -> Result<Engine, String> {
     let opened = reranker::local::open(entry, &surroundings.models, &surroundings.hub).await;
-    let reranker = opened.map_err(|error| chain(&error))?;
-    let scores = reranker.score("who writes the tide tables", &[SENTENCE.to_owned()]).await;
+    let ready = opened.map_err(|error| chain(&error))?;
+    let scores = ready.reranker.score("who writes the tide tables", &[SENTENCE.to_owned()]).await;
     scores.map_err(|error| chain(&error))?;
-    Ok(Engine { name: "onnx", precision: "f32" })
+    Ok(ready.engine)
 }
 
 /// A model that was taken in.
