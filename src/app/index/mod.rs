@@ -154,7 +154,7 @@ impl Indexer {
                     inputs.rejected
                 )
             } else {
-                "the index was left as it was".to_owned()
+                "the index was not replaced, and keeps what it had".to_owned()
             });
         }
         if self.settings.fail_on_frontmatter_error && report.frontmatter_unparsed > 0 {

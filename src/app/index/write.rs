@@ -20,6 +20,10 @@ use crate::ports::embedder::EmbedError;
 const GROUP_BYTES: usize = 64 * 1024;
 const GROUP_DOCUMENTS: usize = 64;
 
+/// How many times as much goes to a remote model together, which takes several
+/// requests at a time.
+const REMOTE_FACTOR: usize = 4;
+
 /// Documents that are embedded and committed together.
 #[derive(Default)]
 struct Group {
@@ -85,6 +89,7 @@ impl Indexer {
         let mut tally = Tally { observer, report, found, done, redescribed: 0, forced, inputs };
         observer.event(IndexEvent::Advanced { done, total: found });
 
+        let factor = if self.model.is_remote() { REMOTE_FACTOR } else { 1 };
         let (mut prepared, preparing) = self.prepare(tasks, declared);
         let mut group = Group::default();
         while let Some(next) = prepared.recv().await {
@@ -93,8 +98,8 @@ impl Indexer {
             group.held_kib += member.held_kib();
             group.members.push(member);
             // What a group holds is what the preparation waits for.
-            let full = group.bytes >= GROUP_BYTES
-                || group.members.len() >= GROUP_DOCUMENTS
+            let full = group.bytes >= GROUP_BYTES * factor
+                || group.members.len() >= GROUP_DOCUMENTS * factor
                 || group.held_kib >= self.group_kib() as usize;
             // A document that needs no model is not kept waiting for more.
             if full || (prepared.is_empty() && group.bytes == 0) {

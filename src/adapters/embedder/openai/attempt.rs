@@ -164,6 +164,7 @@ impl Attempt {
     }
 
     fn read(&self, answer: Response<Body>, inputs: usize) -> Result<Vec<Embedding>, Failure> {
+        let status = answer.status().as_u16();
         let most = answer::most_bytes(inputs, self.dimension);
         let mut bytes = Vec::new();
         let read = answer.into_body().into_reader().take(most + 1).read_to_end(&mut bytes);
@@ -177,7 +178,7 @@ impl Attempt {
             )));
         }
         answer::embeddings(&bytes, inputs, self.dimension)
-            .map_err(|why| Failure::stop(format!("answered HTTP 200, but the answer {why}")))
+            .map_err(|why| Failure::stop(format!("answered HTTP {status}, but the answer {why}")))
     }
 }
 
@@ -205,7 +206,10 @@ fn of_status(status: u16, answer: Option<Box<Response<Body>>>) -> Failure {
 fn before_the_status(error: &Error) -> Failure {
     let cause = cause_of(error);
     let passes = match error {
-        Error::Timeout(_) | Error::HostNotFound | Error::ConnectionFailed => true,
+        Error::Timeout(_)
+        | Error::HostNotFound
+        | Error::ConnectionFailed
+        | Error::ConnectProxyFailed(_) => true,
         // One that was accepted and dropped without a word is among these.
         Error::Io(error) => !is_about_tls(error),
         _ => false,
