@@ -18,6 +18,7 @@ mod trust;
 mod paths;
 
 #[cfg(test)]
+#[path = "example/tests.rs"]
 mod example_tests;
 #[cfg(test)]
 mod testing;

@@ -373,5 +373,4 @@ impl<'a> Reader<'a> {
 }
 
 #[cfg(test)]
-#[path = "read_tests.rs"]
 mod tests;

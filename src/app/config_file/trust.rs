@@ -300,5 +300,4 @@ fn raised_caps(file: &ConfigFile, config: &Config) -> Option<Warning> {
 }
 
 #[cfg(test)]
-#[path = "trust_tests.rs"]
 mod tests;

@@ -6,7 +6,7 @@ use crate::app::config::Config;
 use crate::app::config_file::keys::KEYS;
 use crate::app::config_file::testing::{read, refusal};
 
-const EXAMPLE: &str = include_str!("../../../groove.toml.example");
+const EXAMPLE: &str = include_str!("../../../../groove.toml.example");
 
 /// The lines that are a key or section once the comment sign is taken off.
 fn commented_in() -> impl Iterator<Item = &'static str> {
