@@ -45,6 +45,8 @@ impl<T: ?Sized, E> OnDemand<T, E> {
 /// first asked to embed, or earlier.
 pub struct Model {
     identity: ModelIdentity,
+    /// How it is asked for.
+    name: String,
     is_remote: bool,
     embedder: OnDemand<dyn Embedder, EmbedError>,
 }
@@ -62,7 +64,20 @@ impl Model {
             };
             Box::pin(checked) as Pin<Box<dyn Future<Output = _> + Send>>
         };
-        Self { identity, is_remote: false, embedder: OnDemand::new(Box::new(checked)) }
+        let name = identity.model.clone();
+        Self { identity, name, is_remote: false, embedder: OnDemand::new(Box::new(checked)) }
+    }
+
+    /// The same under the name that it is asked for by, where an index records
+    /// another one.
+    #[must_use]
+    pub fn asked_for_as(self, name: String) -> Self {
+        Self { name, ..self }
+    }
+
+    /// How to ask for it with `--model`.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Describes a model that is reached over a network, without asking it.

@@ -84,7 +84,7 @@ pub fn model(config: &Config, surroundings: &Surroundings) -> Result<Arc<Model>,
         let loaded = async move { embedder::open(&local, run_as, &places, &hub).await };
         Box::pin(loaded) as std::pin::Pin<Box<dyn Future<Output = _> + Send>>
     };
-    Ok(Arc::new(Model::new(identity, Box::new(load))))
+    Ok(Arc::new(Model::new(identity, Box::new(load)).asked_for_as(config.model.clone())))
 }
 
 /// Describes the configured reranker, without loading it; nothing if it is

@@ -180,6 +180,38 @@ mod with_model {
 
     #[test]
     #[ignore = "needs the model all-MiniLM-L6-v2; `make test` gets it"]
+    fn an_embedder_is_not_imported_as_a_reranker() {
+        let base = Base::new(&[]);
+        let model = crate::groove::test_model();
+        let output = run(&base, &["import", model.to_str().unwrap(), "--name", "bge-base"]);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(told(&output).contains("bge-base does not work"), "{}", told(&output));
+        assert!(!base.home().join("models/bge-base").exists());
+    }
+
+    // CFG-96 CFG-97
+    #[test]
+    #[ignore = "needs the model all-MiniLM-L6-v2; `make test` gets it"]
+    fn an_archive_that_is_called_like_a_model_is_that_model() {
+        let base = Base::new(&[]);
+        let packed = base.home().join("all-minilm-l6-v2.tar");
+        std::fs::create_dir_all(base.home()).unwrap();
+        let model = crate::groove::test_model();
+        let inside = base.home().join("1f2e3d");
+        std::os::unix::fs::symlink(&model, &inside).unwrap();
+        let mut tar = Command::new("tar");
+        tar.args(["-chf", packed.to_str().unwrap(), "-C", base.home().to_str().unwrap(), "1f2e3d"]);
+        assert!(tar.status().unwrap().success());
+        let output = run(&base, &["import", packed.to_str().unwrap()]);
+        assert!(output.status.success(), "{}", told(&output));
+        assert!(base.home().join("models/all-minilm-l6-v2/model.safetensors").exists());
+        // What is here is not fetched again.
+        let output = run(&base, &["pull", "all-minilm-l6-v2"]);
+        assert!(output.status.success(), "{}", told(&output));
+    }
+
+    #[test]
+    #[ignore = "needs the model all-MiniLM-L6-v2; `make test` gets it"]
     fn an_imported_model_is_checked_tried_and_used() {
         let base = Base::new(&[("a.md", "The tide tables hang beside the harbour office.")]);
         let model = test_model();

@@ -88,6 +88,20 @@ const HEAD_BYTES: u64 = 1024 * 1024;
 /// The window of a model that does not say.
 const DEFAULT_WINDOW: usize = 512;
 
+/// What of `config.json` decides about the vectors.
+const SHAPE: [&str; 10] = [
+    "model_type",
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "intermediate_size",
+    "hidden_act",
+    "layer_norm_eps",
+    "position_embedding_type",
+    "max_position_embeddings",
+    "type_vocab_size",
+];
+
 impl FolderModel {
     /// Reads what a folder says; reads a small part of its weights.
     ///
@@ -126,6 +140,9 @@ impl FolderModel {
         let mut described = Sha256::new();
         described.update(format!("{pooling:?} {window_tokens} {dimension}\n"));
         described.update(format!("{:?} {:?}\n", prefixes.query, prefixes.document));
+        for key in SHAPE {
+            described.update(format!("{key} {}\n", config[key]));
+        }
         let mut files = vec![root.join("tokenizer.json"), weights];
         if !native {
             files.extend(onnx.iter().flat_map(|onnx| onnx.data.iter().cloned()));
@@ -379,6 +396,13 @@ mod tests {
             &[WEIGHTS, ("1_Pooling/config.json", r#"{"pooling_mode": "cls"}"#)],
             &[WEIGHTS, ("sentence_bert_config.json", r#"{"max_seq_length": 99}"#)],
             &[WEIGHTS, ("config_sentence_transformers.json", r#"{"prompts": {"query": "q"}}"#)],
+            &[
+                WEIGHTS,
+                (
+                    "config.json",
+                    r#"{"hidden_size": 8, "max_position_embeddings": 512, "num_attention_heads": 2}"#,
+                ),
+            ],
         ] {
             assert_ne!(identity(files), plain, "{files:?}");
         }

@@ -28,6 +28,7 @@ use crate::app::index::write::Inputs;
 use crate::app::model::Model;
 use crate::app::registry::Registry;
 use crate::domain::chunk::ContextMode;
+use crate::domain::embedding::ModelIdentity;
 use crate::domain::schema::Schema;
 use crate::ports::chunk_store::{Change, ChunkStore, Summary};
 use crate::ports::document_source::{DocumentSource, Listing, Severity, SizeCap, SourceError};
@@ -41,6 +42,9 @@ const PROBE: &str = "GrooveSeek endpoint probe";
 
 /// How the identity of a remote model begins.
 const REMOTE: &str = "openai-compatible:";
+
+/// How that of a model in a folder of its own begins.
+const FOLDER: &str = "dir:";
 
 /// Tells the time as RFC 3339, UTC.
 pub type Clock = Arc<dyn Fn() -> String + Send + Sync>;
@@ -330,6 +334,20 @@ impl Indexer {
     }
 }
 
+/// How to name the model that an index records.
+fn way_back(recorded: &ModelIdentity) -> String {
+    let of_folder = recorded.model.strip_prefix(FOLDER).and_then(|rest| rest.rsplit_once('@'));
+    match of_folder {
+        Some((folder, _)) => {
+            format!("--model {FOLDER} and the path of the folder {folder} that it was built with")
+        }
+        None if recorded.model.starts_with(REMOTE) => {
+            "--config <cfg> with the [embedding] section that it was built with".to_owned()
+        }
+        None => format!("--model {}", recorded.model),
+    }
+}
+
 /// Compares what the index records with the model that is configured. An index
 /// without documents fits any model.
 ///
@@ -345,16 +363,9 @@ pub fn check_identity(summary: &Summary, model: &Model) -> Result<(), AppError> 
                 remedy: if model.is_remote() {
                     "groove --config <cfg> index --kb-path <path> --force".to_owned()
                 } else {
-                    format!(
-                        "groove index --kb-path <path> --force --model {}",
-                        model.identity().model
-                    )
+                    format!("groove index --kb-path <path> --force --model {}", model.name())
                 },
-                way_back: if recorded.model.starts_with(REMOTE) {
-                    "--config <cfg> with the [embedding] section that it was built with".to_owned()
-                } else {
-                    format!("--model {}", recorded.model)
-                },
+                way_back: way_back(recorded),
             })
         }
         _ => Ok(()),

@@ -393,6 +393,17 @@ async fn a_forced_run_over_an_endpoint_sends_one_probe_first() {
 
 // IDX-113
 #[tokio::test]
+async fn the_way_back_to_a_folder_can_be_typed() {
+    let bench = Bench::new(&[("a.md", LONG)]);
+    bench.run().await;
+    let other = ModelIdentity { model: "dir:mini@f46ebe17810c6ed9".into(), dimension: 64 };
+    bench.indexer.store.apply(vec![Change::Identify(other)]).await.unwrap();
+    let text = bench.indexer.run(false, &bench.observer()).await.unwrap_err().to_string();
+    assert!(text.contains("--model dir: and the path of the folder mini"), "{text}");
+}
+
+// IDX-113
+#[tokio::test]
 async fn the_remedy_for_an_endpoint_names_its_configuration() {
     let mut bench = Bench::new(&[("a.md", LONG)]);
     bench.run().await;

@@ -7,16 +7,19 @@ use std::sync::Arc;
 use crate::adapters::embedder::local::{self, LocalModel, RunAs};
 use crate::adapters::embedder::measure::{Speed, measure};
 use crate::adapters::model::catalogue::{self, ModelEntry, RerankerEntry, Sources};
+use crate::adapters::model::encoder::{ModelFolder, Precision};
 use crate::adapters::model::folder::{FolderModel, SCHEME};
 use crate::adapters::model::hub;
 use crate::adapters::model::locate;
 use crate::adapters::model::offline_way;
 use crate::adapters::model::shelf::{self, Staged};
 use crate::adapters::reranker;
+use crate::adapters::reranker::native::NativeReranker;
 use crate::app::config::Config;
 use crate::app::error::{AppError, chain};
 use crate::app::wiring::{Surroundings, local_model};
 use crate::ports::embedder::{Embedder, Engine, EngineChoice, PrecisionChoice};
+use crate::ports::reranker::Reranker as _;
 
 pub use crate::adapters::model::shelf::{Checked, Format, Holding, Proof};
 
@@ -206,7 +209,12 @@ pub async fn pull(
     let native = known.is_native() && engine != EngineChoice::Onnx;
     let missing = (wanted == Format::Onnx && !runnable && !native)
         .then(|| crate::adapters::model::runtime::no_runtime(&places.onnx_runtime).to_string());
-    let here = || shelf::holdings(sources, places).into_iter().find(|held| held.format == wanted);
+    // Whatever can be run is as good as what would be fetched.
+    let usable = |format: Format| match format {
+        Format::Safetensors => engine != EngineChoice::Onnx,
+        Format::Onnx => engine == EngineChoice::Onnx || native || runnable,
+    };
+    let here = || shelf::holdings(sources, places).into_iter().find(|held| usable(held.format));
     if let Some(held) = here() {
         return Ok(Pulled { root: held.root, was_here: true, missing });
     }
@@ -373,25 +381,32 @@ pub async fn import(
         AppError::Invalid("no models directory is known; GROOVE_MODELS_DIR names one".to_owned())
     })?;
     let from = surroundings.working_dir.join(from);
+    let of_archive = stem(&from);
     let staged = tokio::task::spawn_blocking(move || Staged::new(&from, &models_dir)).await;
     let staged = staged.map_err(|error| invalid(&error))?.map_err(|error| invalid(&error))?;
     let is_known = |name: &String| Known::find(name).is_ok();
-    let name = match name {
-        Some(name) => name.to_owned(),
-        None => staged.suggested_name().filter(is_known).ok_or_else(|| {
-            AppError::Invalid(
-                "its name is none of a known model; say with --name which it is, or a name of \
-                 your own"
-                    .to_owned(),
-            )
-        })?,
-    };
+    let suggested = || staged.suggested_name().filter(is_known).or(of_archive.filter(is_known));
+    let name = name.map(str::to_owned).or_else(suggested).ok_or_else(|| {
+        AppError::Invalid(
+            "it is not called like a known model (`groove models list`); say with --name which \
+             it is, or a name of your own"
+                .to_owned(),
+        )
+    })?;
     let ran = try_staged(&name, staged.root(), surroundings).await?;
     let put = name.clone();
     let root = tokio::task::spawn_blocking(move || staged.put(&put)).await;
     let root = root.map_err(|error| invalid(&error))?.map_err(|error| invalid(&error))?;
     let model_key = if is_known(&name) { name.clone() } else { format!("dir:{}", root.display()) };
     Ok(Imported { name, root, model_key, ran })
+}
+
+/// The name of a folder or an archive, without what tells the kind of archive.
+fn stem(path: &Path) -> Option<String> {
+    let name = path.file_name()?.to_str()?;
+    let endings = [".tar.gz", ".tgz", ".tar", ".zip", ".whl"];
+    let stem = endings.iter().find_map(|ending| name.strip_suffix(ending));
+    Some(stem.unwrap_or(name).to_owned())
 }
 
 /// Runs a model before it is in its place. Without an ONNX Runtime a model as
@@ -402,8 +417,20 @@ async fn try_staged(
     surroundings: &Surroundings,
 ) -> Result<Result<Engine, String>, AppError> {
     let refused = |reason: String| AppError::Invalid(format!("{name} does not work: {reason}"));
-    if catalogue::find_reranker(name).is_some() {
-        return Ok(Err("a reranker; `groove models verify` tries it".to_owned()));
+    if let Some(entry) = catalogue::find_reranker(name) {
+        if entry.safetensors.is_none() {
+            return Ok(Err("a reranker; `groove models verify` tries it".to_owned()));
+        }
+        let folder = ModelFolder::of(name, root);
+        let (name, opening) = (name.to_owned(), folder);
+        let opened = tokio::task::spawn_blocking(move || {
+            NativeReranker::open(&name, &opening, Precision::F32)
+        });
+        let opened = opened.await.map_err(|error| refused(error.to_string()))?;
+        let reranker = opened.map_err(|error| refused(chain(&error)))?;
+        let scores = reranker.score("who writes the tide tables", &[SENTENCE.to_owned()]).await;
+        scores.map_err(|error| refused(chain(&error)))?;
+        return Ok(Ok(Engine { name: "native", precision: "f32" }));
     }
     let folder = FolderModel::read(&root.to_string_lossy());
     let folder = folder.map_err(|error| refused(chain(&error)))?;

@@ -247,7 +247,7 @@ fn refuse_what_stdio_has_not(arguments: &ServeArgs, config: &Config) -> anyhow::
     Ok(())
 }
 
-async fn status(arguments: StatusArgs, loaded: LoadedConfig) -> anyhow::Result<ExitCode> {
+async fn status(arguments: StatusArgs, mut loaded: LoadedConfig) -> anyhow::Result<ExitCode> {
     let kb_path = loaded.kb_path(arguments.kb.kb_path.as_deref())?;
     let (place, status) = wiring::status_of(&kb_path, &surroundings::working_dir()?).await?;
     let Some((summary, statistics)) = status else {
@@ -256,6 +256,11 @@ async fn status(arguments: StatusArgs, loaded: LoadedConfig) -> anyhow::Result<E
     };
     let min_quality = loaded.config.search.min_quality;
     let mut text = print::status_as_text(&summary, &statistics, min_quality);
+    // The engine is that of the model which the index was built with.
+    let recorded = summary.identity.as_ref().map(|identity| identity.model.as_str());
+    if let Some(name) = recorded.filter(|name| wiring::model_names().contains(name)) {
+        loaded.config.use_local_model(name);
+    }
     // A place for models that cannot be told is no failure of this command.
     if let Ok(surroundings) = surroundings::of(&loaded) {
         let engine = wiring::models::engine_of(&loaded.config, &surroundings);
