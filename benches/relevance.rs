@@ -1,5 +1,6 @@
 //! How relevant answers are: nDCG@10 and recall@10 of each leg and of their
-//! fusion, on judged sets of queries.
+//! fusion, on judged sets of queries, with documents embedded in f32 and in
+//! integers.
 //!
 //! `GROOVE_TEST_CORPORA` names the folder that holds `retrieval/`, and
 //! `GROOVE_TEST_MODEL` the model's folder. Arguments name the sets.
@@ -18,6 +19,7 @@ mod judged;
 
 use std::path::PathBuf;
 
+use grooveseek::app::wiring::PrecisionChoice;
 use judged::{JudgedSet, Score, indexed, score};
 
 fn main() {
@@ -32,21 +34,25 @@ fn main() {
     if names.is_empty() {
         names = ["scifact", "jsquad"].map(str::to_owned).to_vec();
     }
-    println!("| set | leg | nDCG@10 | recall@10 |\n|---|---|---|---|");
+    println!("| set | documents | leg | nDCG@10 | recall@10 |\n|---|---|---|---|---|");
     let runtime = tokio::runtime::Runtime::new().unwrap();
+    let precisions = [(PrecisionChoice::F32, "f32"), (PrecisionChoice::Int8, "integers")];
     for name in names {
-        let folder = tempfile::tempdir().unwrap();
         let set = JudgedSet::read(&corpora.join("retrieval").join(&name));
-        let kb = set.unpack(folder.path());
-        let scores = runtime.block_on(async {
-            let (groove, _) = indexed(&kb, &model).await;
-            score(&set, &groove.searcher()).await
-        });
-        let row = |leg: &str, score: Score| {
-            println!("| `{name}` | {leg} | {:.4} | {:.4} |", score.ndcg, score.recall);
-        };
-        row("dense", scores.dense);
-        row("lexical", scores.lexical);
-        row("hybrid", scores.hybrid);
+        for (precision, shown) in precisions {
+            let folder = tempfile::tempdir().unwrap();
+            let kb = set.unpack(folder.path());
+            let scores = runtime.block_on(async {
+                let (groove, _) = indexed(&kb, &model, precision).await;
+                score(&set, &groove.searcher()).await
+            });
+            let row = |leg: &str, score: Score| {
+                let Score { ndcg, recall } = score;
+                println!("| `{name}` | {shown} | {leg} | {ndcg:.4} | {recall:.4} |");
+            };
+            row("dense", scores.dense);
+            row("lexical", scores.lexical);
+            row("hybrid", scores.hybrid);
+        }
     }
 }

@@ -38,7 +38,7 @@ pub use crate::adapters::json;
 pub use crate::adapters::model::hub::{HubSettings, Progress, ProgressSink};
 pub use crate::adapters::model::locate::ModelPlaces;
 pub use crate::ports::chunk_store::{Statistics, Summary};
-pub use crate::ports::embedder::EngineChoice;
+pub use crate::ports::embedder::{EngineChoice, PrecisionChoice};
 
 pub mod models;
 

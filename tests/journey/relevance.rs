@@ -3,6 +3,8 @@
 mod with_corpora {
     use std::path::{Path, PathBuf};
 
+    use grooveseek::app::wiring::PrecisionChoice;
+
     use crate::judged::{JudgedSet, indexed, score, score_lexical};
 
     fn corpora() -> PathBuf {
@@ -20,7 +22,7 @@ mod with_corpora {
         let folder = tempfile::tempdir().unwrap();
         let set = JudgedSet::read(&corpora().join("scifact"));
         let kb = set.unpack(folder.path());
-        let (groove, report) = indexed(&kb, &model()).await;
+        let (groove, report) = indexed(&kb, &model(), PrecisionChoice::Auto).await;
         assert_eq!((report.documents, report.skipped), (5183, 0));
         let scores = score(&set, &groove.searcher()).await;
         println!("{scores:?}");
@@ -36,7 +38,7 @@ mod with_corpora {
         let folder = tempfile::tempdir().unwrap();
         let set = JudgedSet::read(&corpora().join("jsquad"));
         let kb: &Path = &set.unpack(folder.path());
-        let (groove, _) = indexed(kb, &model()).await;
+        let (groove, _) = indexed(kb, &model(), PrecisionChoice::Auto).await;
         let score = score_lexical(&set, &groove.searcher()).await;
         println!("{score:?}");
         assert!(score.ndcg >= 0.85, "{score:?}");

@@ -12,7 +12,9 @@ use std::sync::Arc;
 use grooveseek::app::config::Config;
 use grooveseek::app::index::{IndexEvent, Observer, Report};
 use grooveseek::app::search::{Patience, Searcher};
-use grooveseek::app::wiring::{Groove, HubSettings, IndexFile, ModelPlaces, Proxies, Surroundings};
+use grooveseek::app::wiring::{
+    Groove, HubSettings, IndexFile, ModelPlaces, PrecisionChoice, Proxies, Surroundings,
+};
 use grooveseek::domain::evaluation::{ndcg_at, recall_at};
 use grooveseek::domain::query::CompiledQuery;
 use grooveseek::domain::search::SearchRequest;
@@ -85,7 +87,11 @@ impl Observer for Silent {
 }
 
 /// Opens a knowledge base with the model in `model_folder`, and indexes it.
-pub(crate) async fn indexed(kb: &Path, model_folder: &Path) -> (Groove, Report) {
+pub(crate) async fn indexed(
+    kb: &Path,
+    model_folder: &Path,
+    precision: PrecisionChoice,
+) -> (Groove, Report) {
     let surroundings = Surroundings {
         working_dir: std::env::current_dir().unwrap(),
         models: ModelPlaces {
@@ -97,6 +103,7 @@ pub(crate) async fn indexed(kb: &Path, model_folder: &Path) -> (Groove, Report) 
     };
     let mut config = Config::default();
     config.use_local_model(model_folder.file_name().unwrap().to_str().unwrap());
+    config.precision = precision;
     let groove =
         Groove::open(kb, config, &surroundings, IndexFile::Created).await.unwrap().unwrap();
     let observer: Arc<dyn Observer> = Arc::new(Silent);

@@ -86,6 +86,9 @@ pub(crate) fn take_in(from: &Path, into: &Path, caps: Caps) -> Result<(), Import
     }
 }
 
+/// The most bytes behind the end of an archive, which is padded to whole blocks.
+const MOST_TRAILING_BYTES: u64 = 1 << 20;
+
 struct Intake<'a> {
     from: &'a Path,
     into: &'a Path,
@@ -168,6 +171,12 @@ impl Intake<'_> {
             if kind.is_file() && is_of_a_model(&inner) {
                 self.write(&inner, &mut entry)?;
             }
+        }
+        // What a compressed archive is checked by stands at its end.
+        let mut rest = archive.into_inner().take(MOST_TRAILING_BYTES + 1);
+        let trailing = io::copy(&mut rest, &mut io::sink()).map_err(|error| self.failed(error))?;
+        if trailing > MOST_TRAILING_BYTES {
+            return Err(self.refused("something follows the archive in its file"));
         }
         Ok(())
     }
@@ -301,6 +310,18 @@ mod tests {
             &[("a/config.json", "{}"), ("a/run.py", "x"), ("a/.x.json", "{}"), ("a/w.bin", "w")],
         );
         assert_eq!(case.take("m.whl").unwrap(), ["a/config.json"]);
+    }
+
+    #[test]
+    fn a_compressed_archive_whose_checksum_is_wrong_is_refused() {
+        let case = Case::new();
+        case.tar("m.tar.gz", |_| {});
+        let path = case.root.path().join("m.tar.gz");
+        let mut bytes = fs::read(&path).unwrap();
+        let crc = bytes.len() - 8;
+        bytes[crc] ^= 1;
+        fs::write(&path, bytes).unwrap();
+        assert!(case.take("m.tar.gz").is_err());
     }
 
     #[test]

@@ -108,8 +108,9 @@ pub fn check(sources: impl Into<Sources>, holding: &Holding) -> io::Result<Vec<C
         let recorded = record.get(&name).cloned().or_else(|| blob_of(path, &sha256));
         let proof = match (published, recorded) {
             (Some(published), _) if published == sha256 => Proof::Published,
-            (_, Some(recorded)) if recorded == sha256 => Proof::Recorded,
+            // What was written down here does not outweigh what was published.
             (Some(expected), _) => Proof::Mismatch(expected.to_owned()),
+            (None, Some(recorded)) if recorded == sha256 => Proof::Recorded,
             (_, Some(expected)) => Proof::Mismatch(expected),
             (None, None) => Proof::Unknown,
         };

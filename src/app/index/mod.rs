@@ -112,10 +112,11 @@ impl Indexer {
         let (mut report, inputs) = if force && summary.documents > 0 {
             let replacement = self.store.replacement(self.model.identity().clone()).await?;
             let beside = Self { store: replacement.store(), ..self.clone() };
-            let built = beside.bring_up_to_date(force, declared, listing, observer).await?;
+            let mut built = beside.bring_up_to_date(force, declared, listing, observer).await?;
             // An index of which the endpoint took nothing replaces none.
             if built.1.rejected == 0 || built.1.accepted {
                 replacement.commit().await?;
+                self.make_up_leeway(&mut built.0, observer).await?;
             }
             built
         } else {
@@ -129,6 +130,24 @@ impl Indexer {
         report.failure = self.failure(force, &report, inputs);
         observer.event(IndexEvent::Finished(&report));
         Ok(report)
+    }
+
+    /// Takes in what changed in the source while an index was built beside the one
+    /// that serves. What other processes made of it meanwhile went with the old
+    /// index.
+    async fn make_up_leeway(
+        &self,
+        report: &mut Report,
+        observer: &Arc<dyn Observer>,
+    ) -> Result<(), AppError> {
+        let declared = self.declared_fields().await?;
+        let listing = self.blocking("listing", |indexer| indexer.source.list()).await??;
+        let quiet: Arc<dyn Observer> = Arc::new(OfDocuments(Arc::clone(observer)));
+        let (later, _) = self.bring_up_to_date(false, declared, listing, &quiet).await?;
+        report.updated += later.updated;
+        report.renamed += later.renamed;
+        report.deleted += later.deleted;
+        Ok(())
     }
 
     /// Makes sure that the model works, before a forced run begins.
@@ -331,6 +350,24 @@ impl Indexer {
             self.store.apply(changes).await?;
         }
         Ok(mode)
+    }
+}
+
+/// Passes on what became of documents; the course of the run is told already,
+/// and so are the files that it skips.
+struct OfDocuments(Arc<dyn Observer>);
+
+impl Observer for OfDocuments {
+    fn event(&self, event: IndexEvent<'_>) {
+        if matches!(
+            event,
+            IndexEvent::Indexed { .. }
+                | IndexEvent::Described { .. }
+                | IndexEvent::Renamed { .. }
+                | IndexEvent::Deleted { .. }
+        ) {
+            self.0.event(event);
+        }
     }
 }
 

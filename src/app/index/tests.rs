@@ -279,6 +279,25 @@ async fn a_forced_run_serves_the_old_index_until_it_is_done() {
     assert_eq!(bench.paths().await, ["a.md", "b.md"]);
 }
 
+// IDX-B03
+#[tokio::test]
+async fn what_changes_during_a_forced_run_is_in_the_index_after_it() {
+    let bench = Bench::new(&[("a.md", LONG), ("b.md", "Some text about tides.")]);
+    bench.run().await;
+    let source = Arc::clone(&bench.source);
+    bench.log.when("indexed b.md (1)", move || {
+        source.remove("a.md");
+        source.put("b.md", "Some text about the moon instead.");
+        source.put("c.md", "Some text about harbours.");
+    });
+    let report = bench.run_forced().await;
+    assert_eq!(bench.paths().await, ["b.md", "c.md"]);
+    assert!(bench.chunks_of("b.md").await[0].chunk.content.contains("moon"));
+    assert_eq!((report.documents, report.deleted), (2, 1));
+    let again = bench.run().await;
+    assert_eq!((again.updated, again.deleted), (0, 0));
+}
+
 #[tokio::test]
 async fn a_forced_run_without_a_working_model_removes_nothing() {
     let mut bench = Bench::new(&[("a.md", LONG)]);

@@ -8,7 +8,7 @@ use crate::adapters::embedder::local::{self, LocalModel, RunAs};
 use crate::adapters::embedder::measure::{Speed, measure};
 use crate::adapters::model::catalogue::{self, ModelEntry, RerankerEntry, Sources};
 use crate::adapters::model::encoder::{ModelFolder, Precision};
-use crate::adapters::model::folder::{FolderModel, SCHEME};
+use crate::adapters::model::folder::{FolderModel, SCHEME, sha256_of};
 use crate::adapters::model::hub;
 use crate::adapters::model::locate;
 use crate::adapters::model::offline_way;
@@ -442,6 +442,21 @@ async fn try_staged(
     }
     let runnable = !locate::runtime_libraries(&surroundings.models.onnx_runtime).is_empty();
     let untried = !folder.native && !runnable;
+    if let Ok(entry) = catalogue::find(name)
+        && let Some(published) = entry.safetensors.and_then(|source| source.sha256)
+        && folder.native
+    {
+        let weights = root.join("model.safetensors");
+        let found = tokio::task::spawn_blocking(move || sha256_of(&weights)).await;
+        let found = found.map_err(|error| refused(error.to_string()))?;
+        let found = found.map_err(|error| refused(error.to_string()))?;
+        if found != published {
+            return Err(refused(format!(
+                "the SHA-256 of its weights is {found}, and that of the published ones is \
+                 {published}; if it is another edition, give it a name of your own with --name"
+            )));
+        }
+    }
     let model = LocalModel::Folder(Arc::new(folder));
     match embed_once(&model, RunAs::default(), surroundings).await {
         // It may be fine where there is an ONNX Runtime.

@@ -315,6 +315,9 @@ fn log_to_stderr() {
         // A library's chatter about its own start is nothing to an operator.
         EnvFilter::new("info,rmcp=warn,ort=warn")
     });
+    // At its most talkative this one shows what is sent, keys included.
+    let quiet = ["ureq=info", "ureq_proto=info"].into_iter().filter_map(|it| it.parse().ok());
+    let filter = quiet.fold(filter, EnvFilter::add_directive);
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

@@ -1,6 +1,7 @@
 //! Results as text, and what a person sees of an index run.
 #![expect(clippy::print_stderr, reason = "this is where the program speaks")]
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -30,6 +31,18 @@ pub(crate) fn notice(text: &str) {
     eprintln!("{text}");
 }
 
+/// A line that holds the name of a file: whatever the name is, it neither ends
+/// the line nor speaks to the terminal.
+fn on_one_line(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    let escaped = |character: char| -> Vec<char> {
+        if character.is_control() { character.escape_default().collect() } else { vec![character] }
+    };
+    Cow::Owned(text.chars().flat_map(escaped).collect())
+}
+
 /// An answer as text, made for pasting into a prompt.
 pub(crate) fn answer_as_text(answer: &SearchAnswer) -> String {
     let mut blocks = Vec::new();
@@ -56,8 +69,8 @@ fn hit_as_text(hit: &Hit) -> String {
         lines.push(title.clone());
     }
     lines.push(match &hit.heading {
-        Some(heading) => format!("{}#{heading}", hit.path),
-        None => hit.path.clone(),
+        Some(heading) => on_one_line(&format!("{}#{heading}", hit.path)).into_owned(),
+        None => on_one_line(&hit.path).into_owned(),
     });
     lines.push(format!("score: {}", hit.score));
     if !hit.tags.is_empty() {
@@ -152,6 +165,7 @@ impl Console {
 
     /// Writes a line without tearing the bar.
     fn line(&self, text: &str) {
+        let text = on_one_line(text);
         match &self.bar {
             Some(bar) => bar.suspend(|| eprintln!("{text}")),
             None => eprintln!("{text}"),
@@ -259,4 +273,15 @@ fn summary(report: &Report) -> String {
         text.extend([", ", &count, " not indexed (names that could not be opened)"]);
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_file_neither_ends_a_line_nor_speaks_to_the_terminal() {
+        assert_eq!(on_one_line("notes/日本 é.md"), "notes/日本 é.md");
+        assert_eq!(on_one_line("a\nDone\x1b[2J.md"), "a\\nDone\\u{1b}[2J.md");
+    }
 }

@@ -176,6 +176,16 @@ impl OpenAiEmbedder {
         }
     }
 
+    /// Some endpoints quote the key that they refuse.
+    fn without_key(&self, answer: &str) -> String {
+        match &self.endpoint.key {
+            Some(KeySource::Given(key)) if !key.reveal().is_empty() => {
+                answer.replace(key.reveal(), "(the API key)")
+            }
+            _ => answer.to_owned(),
+        }
+    }
+
     async fn error(&self, failure: Failure, attempts: u32) -> EmbedError {
         let mut reason = failure.to_string();
         // An endpoint that is not tried again answers as it is.
@@ -185,7 +195,7 @@ impl OpenAiEmbedder {
         EmbedError::Remote {
             what: self.attempt.what().to_owned(),
             reason,
-            answer: failure.into_answer().await,
+            answer: failure.into_answer().await.map(|answer| self.without_key(&answer)),
         }
     }
 }

@@ -301,6 +301,16 @@ async fn what_the_endpoint_said_is_for_the_operator_alone() {
     }
 }
 
+// IDX-172
+#[tokio::test]
+async fn a_key_that_the_endpoint_quotes_is_not_shown_either() {
+    let fake = FakeEndpoint::new(&[Act::Answer(401, "", "bad key Bearer s3cretkey!".to_owned())]);
+    let key = Some(KeySource::Given(Secret::new("s3cretkey")));
+    let error = failure(&embedder(Endpoint { key, ..of(&fake) })).await;
+    let EmbedError::Remote { answer: Some(answer), .. } = error else { panic!("{error:?}") };
+    assert_eq!(answer, "bad key Bearer (the API key)!");
+}
+
 /// Keeps what is logged.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
