@@ -129,20 +129,21 @@ impl SqliteStore {
         let attached = self.attached();
         attached.shared.readers.close().await;
         let mut writer = attached.writer.lock().await;
-        // Without a commit there is nothing of this process in the log.
-        let Some(writer) = writer.if_open() else { return };
+        // Only who may write can take the files away that readers share.
+        let Ok(connection) = writer.open().await else { return };
         // A reader of this process may still be on its way out. What another one
         // keeps in the log is moved by whoever opens the file next.
         for _ in 0..CHECKPOINT_ATTEMPTS {
-            match write::checkpoint(writer, Checkpoint::Emptying).await {
-                Ok(false) => return,
+            match write::checkpoint(connection, Checkpoint::Emptying).await {
+                Ok(false) => break,
                 Ok(true) => tokio::time::sleep(CHECKPOINT_PAUSE).await,
                 Err(error) => {
                     tracing::debug!(%error, "the log stays beside the index");
-                    return;
+                    break;
                 }
             }
         }
+        writer.close().await;
     }
 
     /// Loads the vectors into memory now, so that the first search need not

@@ -295,9 +295,19 @@ impl Writer {
         Ok(self.connection.insert(connection))
     }
 
-    /// The connection, if anybody needed it.
-    pub(super) fn if_open(&mut self) -> Option<&mut SqliteConnection> {
-        self.connection.as_mut()
+    /// Closes the connection; the last one of all takes the files beside the
+    /// index away.
+    pub(super) async fn close(&mut self) {
+        if let Some(connection) = self.connection.take()
+            && let Err(error) = connection.close().await
+        {
+            tracing::debug!(%error, "the index was not closed");
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_open(&self) -> bool {
+        self.connection.is_some()
     }
 }
 

@@ -711,7 +711,7 @@ async fn reading_opens_no_connection_that_writes() {
     store.apply(vec![put("a.md", &["words"], &[1.0, 0.0])]).await.unwrap();
     let reading = existing(&path).await;
     assert_eq!(paths(&reading).await, ["a.md"]);
-    assert!(reading.attached().writer.lock().await.if_open().is_none());
+    assert!(!reading.attached().writer.lock().await.is_open());
 }
 
 // IDX-175
@@ -744,4 +744,18 @@ async fn vectors_that_were_stored_at_another_length_still_score_at_most_one() {
         assert!((0.999..=1.0).contains(&near[0].score), "{near:?}");
         assert!(near[1].score.abs() < 1e-3, "{near:?}");
     }
+}
+
+#[tokio::test]
+async fn who_only_reads_leaves_one_file_as_well() {
+    let (folder, path) = index_file();
+    let store = created(&path).await;
+    store.apply(vec![put("a.md", &["words"], &[1.0, 0.0])]).await.unwrap();
+    store.close().await;
+    drop(store);
+    assert_eq!(names_in(&folder).len(), 1);
+    let reading = existing(&path).await;
+    assert_eq!(paths(&reading).await, ["a.md"]);
+    reading.close().await;
+    assert_eq!(names_in(&folder).len(), 1);
 }
