@@ -1,6 +1,7 @@
 //! Documents: their keys, their metadata and the hash of their bytes.
 
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -42,6 +43,22 @@ pub enum InvalidDocumentPath {
 }
 
 impl DocumentPath {
+    /// Tells whether [`is_at_or_below`](Self::is_at_or_below) holds for one of
+    /// some keys. Costs what the path is deep, however many keys there are.
+    ///
+    /// ```
+    /// use grooveseek::domain::document::DocumentPath;
+    ///
+    /// let path = DocumentPath::new("notes/2026/a.md").unwrap();
+    /// assert!(path.is_below_any(&["x".to_owned(), "notes".to_owned()].into()));
+    /// assert!(!path.is_below_any(&["note".to_owned(), "notes/20".to_owned()].into()));
+    /// ```
+    pub fn is_below_any(&self, keys: &BTreeSet<String>) -> bool {
+        let path = self.as_str();
+        let mut above = path.match_indices('/').map(|(end, _)| &path[..end]);
+        keys.contains("") || keys.contains(path) || above.any(|key| keys.contains(key))
+    }
+
     /// Tells whether the document has this key, or lies in the folder of this
     /// key; everything lies in the root, the empty key.
     ///

@@ -202,7 +202,7 @@ impl DocumentSource for MemorySource {
 
     fn list_below(&self, keys: &BTreeSet<String>) -> Result<Listing, SourceError> {
         let mut listing = self.list()?;
-        listing.found.retain(|found| keys.iter().any(|key| found.path.is_at_or_below(key)));
+        listing.found.retain(|found| found.path.is_below_any(keys));
         listing.left_out.clear();
         Ok(listing)
     }

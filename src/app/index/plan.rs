@@ -78,7 +78,7 @@ impl Indexer {
             .documents()
             .await?
             .into_iter()
-            .filter(|row| part.iter().any(|key| row.path.is_at_or_below(key)))
+            .filter(|row| row.path.is_below_any(part))
             .map(|row| (row.path.clone(), row))
             .collect();
         let mode = snapshot.summary().await?.context_mode.unwrap_or_default();
