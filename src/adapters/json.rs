@@ -27,6 +27,7 @@ pub fn search_answer(answer: &SearchAnswer) -> Value {
         low_confidence: answer.low_confidence,
         filter_applied: FilterShape::from(&answer.filter),
         degraded: &answer.degraded,
+        pending_chunks: (answer.pending_chunks > 0).then_some(answer.pending_chunks),
         warnings: &answer.warnings,
     })
 }
@@ -97,6 +98,8 @@ struct SearchShape<'a> {
     filter_applied: FilterShape<'a>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     degraded: &'a [&'static str],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pending_chunks: Option<u64>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     warnings: &'a [String],
 }
@@ -458,11 +461,13 @@ mod tests {
     fn what_was_missing_or_odd_is_told_only_if_there_was_something() {
         let answer = SearchAnswer {
             degraded: vec!["vector"],
+            pending_chunks: 7,
             warnings: vec!["too short".into()],
             ..SearchAnswer::default()
         };
         let value = search_answer(&answer);
         assert_eq!(value["degraded"], json!(["vector"]));
+        assert_eq!(value["pending_chunks"], json!(7));
         assert_eq!(value["warnings"], json!(["too short"]));
     }
 

@@ -32,6 +32,18 @@ pub enum AppError {
         /// How to name the recorded model.
         way_back: String,
     },
+    /// The index belongs to another knowledge base in the same folder.
+    #[error(
+        "the index beside {current:?} belongs to {recorded:?}, which is still there: both would \
+         share one file, and each run would remove the other's documents; move one of them into a \
+         folder of its own, or give the index to {current:?} with `groove index --force`"
+    )]
+    OtherRoot {
+        /// The knowledge base that the index records.
+        recorded: String,
+        /// The one that was asked for.
+        current: String,
+    },
     /// The query could not be embedded.
     #[error("the query could not be embedded")]
     EmbedQuery(#[source] EmbedError),

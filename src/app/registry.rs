@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::domain::chunk::TextHash;
 use crate::domain::document::DocumentPath;
 use crate::domain::format::EnabledFormats;
 use crate::ports::parser::Parser;
@@ -28,6 +29,23 @@ impl Registry {
     pub fn parser_of(&self, path: &DocumentPath) -> Option<&Arc<dyn Parser>> {
         let extension = path.extension()?;
         self.parsers.iter().find(|parser| parser.format().extension.eq_ignore_ascii_case(extension))
+    }
+
+    /// What makes chunks of a document: the parser, its version, and the
+    /// settings that it heeds. Two documents of the same bytes and recipe have
+    /// the same chunks. None if no parser reads the document.
+    ///
+    /// - `exclude_headings`: as [`ParseInput`] has it.
+    ///
+    /// [`ParseInput`]: crate::ports::parser::ParseInput
+    pub fn recipe_of(&self, path: &DocumentPath, exclude_headings: &[String]) -> Option<String> {
+        let parser = self.parser_of(path)?;
+        let mut recipe = format!("{}/{}", parser.format().extension, parser.version());
+        if !exclude_headings.is_empty() {
+            let hash = TextHash::of(&exclude_headings.join("\0"));
+            recipe.extend([" headings=", &hash.to_string()]);
+        }
+        Some(recipe)
     }
 
     /// The extensions that are read, each with a leading dot.

@@ -226,6 +226,8 @@ impl Observer for Log {
     fn event(&self, event: IndexEvent<'_>) {
         let line = match event {
             IndexEvent::Scanning { .. } | IndexEvent::Finished(_) => return,
+            IndexEvent::Texts { done, total } => format!("text {done}/{total}"),
+            IndexEvent::Recutting { documents } => format!("recutting {documents}"),
             IndexEvent::Started { .. } => "started".to_owned(),
             IndexEvent::Found { files, .. } => format!("found {files}"),
             IndexEvent::Advanced { done, total } => format!("{done}/{total}"),

@@ -1,5 +1,10 @@
 //! Chunks: the parts of a document that are embedded and ranked.
 
+use std::borrow::Cow;
+use std::fmt;
+
+use sha2::{Digest as _, Sha256};
+
 /// The store's number for a chunk; ascending numbers break ties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChunkId(pub i64);
@@ -55,15 +60,62 @@ impl Chunk {
         u32::try_from((self.content.len() / 4).min(i32::MAX as usize)).unwrap_or(i32::MAX as u32)
     }
 
-    /// What is embedded for this chunk: its content, led by its context where
-    /// `mode` says so and there is one.
-    pub fn embedding_text(&self, mode: ContextMode) -> String {
-        match (mode, self.context.as_deref()) {
-            (ContextMode::Static, Some(context)) if !context.trim().is_empty() => {
-                format!("{context}\n\n{}", self.content)
+    /// What is embedded for this chunk: its content, led by its context if that
+    /// says something. A chunk has a context only where [`ContextMode::Static`]
+    /// holds.
+    pub fn embedding_text(&self) -> Cow<'_, str> {
+        match self.context.as_deref() {
+            Some(context) if !context.trim().is_empty() => {
+                Cow::Owned(format!("{context}\n\n{}", self.content))
             }
-            _ => self.content.clone(),
+            _ => Cow::Borrowed(&self.content),
         }
+    }
+}
+
+/// Stands for a text that is embedded: equal texts have equal hashes, and no two
+/// others do.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TextHash([u8; Self::BYTES]);
+
+impl TextHash {
+    /// How many bytes a hash has.
+    pub const BYTES: usize = 16;
+
+    /// Hashes a text: the first half of its SHA-256.
+    ///
+    /// ```
+    /// use grooveseek::domain::chunk::TextHash;
+    ///
+    /// assert_eq!(TextHash::of("tides"), TextHash::of("tides"));
+    /// assert_ne!(TextHash::of("tides"), TextHash::of("tide"));
+    /// ```
+    pub fn of(text: &str) -> Self {
+        let digest: [u8; 32] = Sha256::digest(text).into();
+        Self(std::array::from_fn(|byte| digest[byte]))
+    }
+
+    /// The hash as bytes.
+    pub fn as_bytes(&self) -> &[u8; Self::BYTES] {
+        &self.0
+    }
+
+    /// Takes bytes back that were a hash.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok().map(Self)
+    }
+}
+
+impl fmt::Display for TextHash {
+    /// The hash in 32 hexadecimal digits.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:032x}", u128::from_be_bytes(self.0))
+    }
+}
+
+impl fmt::Debug for TextHash {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "TextHash({self})")
     }
 }
 
@@ -102,16 +154,17 @@ mod tests {
 
     // IDX-67
     #[test]
-    fn the_context_is_embedded_only_in_static_mode_and_only_if_it_says_something() {
+    fn the_context_is_embedded_only_if_it_says_something() {
         let mut chunk = Chunk {
             heading: Some("Port".into()),
             content: "3100".into(),
             context: Some("Guide > Port".into()),
             ..Chunk::default()
         };
-        assert_eq!(chunk.embedding_text(ContextMode::Off), "3100");
-        assert_eq!(chunk.embedding_text(ContextMode::Static), "Guide > Port\n\n3100");
-        chunk.context = Some("  ".into());
-        assert_eq!(chunk.embedding_text(ContextMode::Static), "3100");
+        assert_eq!(chunk.embedding_text(), "Guide > Port\n\n3100");
+        for context in [None, Some("  ".into())] {
+            chunk.context = context;
+            assert_eq!(chunk.embedding_text(), "3100");
+        }
     }
 }

@@ -59,6 +59,9 @@ pub struct SearchAnswer {
     /// The legs that could not take part, `vector` or `fulltext`; empty when
     /// all could.
     pub degraded: Vec<&'static str>,
+    /// Chunks that only their words can find yet, since their vectors are still
+    /// to come.
+    pub pending_chunks: u64,
     /// Remarks that a caller should see, such as parts of the query that were
     /// too short to be found.
     pub warnings: Vec<String>,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::domain::chunk::{Chunk, ChunkId, ContextMode};
+use crate::domain::chunk::{Chunk, ChunkId, ContextMode, TextHash};
 use crate::domain::document::{ContentHash, DocumentPath};
 use crate::domain::embedding::{Embedding, ModelIdentity};
 use crate::domain::filter::{DocumentFacets, Filter};
@@ -56,6 +56,65 @@ pub trait ChunkStore: Send + Sync {
         &self,
         identity: ModelIdentity,
     ) -> Result<Box<dyn Replacement>, StoreError>;
+
+    /// Makes what is kept of each chunk complete again, where another program
+    /// or damage has left a part of it out: its text can be matched, and a
+    /// vector that is not there counts as still to come. Changes nothing where
+    /// nothing is missing.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] if the store cannot be read or written.
+    async fn repair(&self) -> Result<Repairs, StoreError>;
+
+    /// The runs that are announced now, by this process or another, the oldest
+    /// first. One whose process has died is none.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] if it cannot be told.
+    async fn runs(&self) -> Result<Vec<RunUnderWay>, StoreError>;
+
+    /// Tells everyone who uses this store, in other processes too, that a run
+    /// is on, for as long as what is returned lives. It keeps nobody from
+    /// anything.
+    ///
+    /// - `since`: when the run began: RFC 3339, UTC.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] if there is no place to tell it.
+    async fn announce(&self, since: &str) -> Result<Box<dyn AnnouncedRun>, StoreError>;
+}
+
+/// What was found missing in a store, and made good.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Repairs {
+    /// Chunks whose text could not be matched, and now can.
+    pub texts: u64,
+    /// Chunks without a vector that now count as having one to come.
+    pub vectors: u64,
+    /// Texts and vectors of chunks that are not there, which have gone.
+    pub orphans: u64,
+}
+
+/// A run that somebody has announced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunUnderWay {
+    /// The process.
+    pub process: u32,
+    /// When it began: RFC 3339, UTC.
+    pub since: String,
+    /// Documents that it has settled.
+    pub done: usize,
+    /// Documents that it has found; 0 until it has.
+    pub total: usize,
+}
+
+/// A run of one's own that others are told of until this is dropped.
+pub trait AnnouncedRun: Send + Sync {
+    /// Tells how far it has come. Cheap; what others see may be a little late.
+    fn advanced(&self, done: usize, total: usize);
 }
 
 /// A store that is being built to take another one's place.
@@ -89,13 +148,15 @@ pub trait Replacement: Send + Sync {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
     /// Stores a document with its chunks, in place of what it had before.
+    /// Vectors that it comes without count as still to come.
     Put {
         /// The document.
         document: Document,
         /// Its chunks, in order.
         chunks: Vec<NewChunk>,
     },
-    /// Rewrites what is known of a document and keeps its chunks.
+    /// Rewrites what is known of a document and keeps its chunks; one that is
+    /// not there is no error.
     Describe(Document),
     /// Moves a document to another key; everything else stays.
     Rename {
@@ -104,7 +165,8 @@ pub enum Change {
         /// The new key, which must be free.
         to: DocumentPath,
     },
-    /// Notes the size that was measured last.
+    /// Notes the size that was measured last; a document that is not there is
+    /// no error.
     Resize {
         /// Whose size.
         path: DocumentPath,
@@ -122,11 +184,23 @@ pub enum Change {
         /// Its vector.
         embedding: Embedding,
     },
+    /// Scores a chunk again; one that has gone meanwhile is no error.
+    Score {
+        /// Which chunk.
+        chunk: ChunkId,
+        /// How much it is worth finding, from 0 to 1.
+        quality: f32,
+    },
     /// Removes every document and takes on an identity. What was recorded of
-    /// the context mode and the declared fields is forgotten.
+    /// the context mode, the declared fields and the rules of quality is
+    /// forgotten.
     Empty(ModelIdentity),
     /// Records the identity without touching a document.
     Identify(ModelIdentity),
+    /// Records the name of the place that the documents come from.
+    BelongTo(String),
+    /// Records the rules by which every chunk was scored.
+    Judge(String),
     /// Records whether contexts are part of what is embedded.
     UseContext(ContextMode),
     /// Records the frontmatter keys whose values the last complete run kept,
@@ -155,6 +229,9 @@ pub struct Document {
     pub fields: BTreeMap<String, Vec<String>>,
     /// The hash of the bytes that were indexed.
     pub hash: ContentHash,
+    /// What made chunks of them: the parser, its version and the settings that
+    /// it heeds. None where an earlier program did not record it.
+    pub recipe: Option<String>,
     /// How large the file was when it was last measured; none if it never was.
     pub size_bytes: Option<u64>,
     /// When it was last indexed: RFC 3339, UTC.
@@ -239,6 +316,43 @@ pub trait Snapshot: Send + Sync {
     /// [`StoreError::Unavailable`].
     async fn documents(&self) -> Result<Vec<Arc<Document>>, StoreError>;
 
+    /// The documents with these paths, in their order.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    async fn documents_at(
+        &self,
+        paths: &[DocumentPath],
+    ) -> Result<Vec<Option<Arc<Document>>>, StoreError>;
+
+    /// The documents of which vectors are still to come, in ascending order of
+    /// path.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    async fn pending(&self) -> Result<Vec<DocumentPath>, StoreError>;
+
+    /// The chunks of one document that have no vector, in order.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    async fn pending_of(&self, path: &DocumentPath) -> Result<Vec<StoredChunk>, StoreError>;
+
+    /// Vectors of chunks, of whichever document, from which the same text was
+    /// embedded; in the order of the texts, none where there is no such chunk.
+    /// A store that was filled by an earlier program may not know all.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    async fn embeddings_of_texts(
+        &self,
+        texts: &[TextHash],
+    ) -> Result<Vec<Option<Embedding>>, StoreError>;
+
     /// The chunks with these ids, in the order of the ids; one that is not
     /// there is left out.
     ///
@@ -303,10 +417,18 @@ pub struct Summary {
     /// The frontmatter keys whose values are kept; none while no run has
     /// completed.
     pub declared_fields: Option<BTreeSet<String>>,
+    /// What the place is called that the documents come from.
+    pub root: Option<String>,
+    /// The rules by which every chunk was scored.
+    pub quality_rules: Option<String>,
     /// Documents.
     pub documents: u64,
     /// Chunks.
     pub chunks: u64,
+    /// Chunks whose vector is still to come.
+    pub pending_chunks: u64,
+    /// Whether any chunk has a vector.
+    pub has_vectors: bool,
     /// A number that every change raises, by this process or another.
     pub generation: u64,
 }
@@ -316,7 +438,8 @@ pub struct Summary {
 pub struct Statistics {
     /// How many values of declared keys are stored.
     pub field_values: u64,
-    /// Chunks whose vector is still to come.
+    /// Chunks without a vector: those whose vector is still to come, and those
+    /// that have lost it.
     pub chunks_without_vector: u64,
     /// How many chunks there are of each quality, in ascending order.
     pub qualities: Vec<(f32, u64)>,

@@ -22,6 +22,12 @@ use crate::ports::Cause;
 ///
 /// `tests/contract/document_source.rs` holds every adapter to this.
 pub trait DocumentSource: Send + Sync {
+    /// What the place is called where it lies, such as the name of a folder.
+    fn name(&self) -> String;
+
+    /// Whether another place of this kind lies beside this one under a name.
+    fn has_neighbour(&self, name: &str) -> bool;
+
     /// Lists the documents that exist now.
     ///
     /// # Errors

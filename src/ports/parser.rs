@@ -19,6 +19,10 @@ pub trait Parser: Send + Sync {
     /// The format that this parser reads.
     fn format(&self) -> Format;
 
+    /// Raised whenever the same bytes may give other chunks or metadata than
+    /// before, so that what an earlier version made of them is made again.
+    fn version(&self) -> u32;
+
     /// Reads one document.
     ///
     /// # Errors

@@ -10,15 +10,16 @@ use tempfile::TempDir;
 
 use grooveseek::adapters::store::memory::MemoryStore;
 use grooveseek::adapters::store::sqlite::SqliteStore;
-use grooveseek::domain::chunk::{Chunk, ChunkId, ContextMode, LineRange, Span};
+use grooveseek::domain::chunk::{Chunk, ChunkId, ContextMode, LineRange, Span, TextHash};
 use grooveseek::domain::document::{ContentHash, DocumentPath};
 use grooveseek::domain::embedding::{Embedding, ModelIdentity};
 use grooveseek::domain::filter::Filter;
 use grooveseek::domain::query::Phrase;
 use grooveseek::domain::search::SearchRequest;
 use grooveseek::ports::chunk_store::{
-    Candidate, Change, ChunkStore, ColumnWeights, Document, LexicalQuery, NewChunk, Replacement,
-    Restriction, Snapshot, Statistics, StoreError, StoredChunk, Summary,
+    AnnouncedRun, Candidate, Change, ChunkStore, ColumnWeights, Document, LexicalQuery, NewChunk,
+    Repairs, Replacement, Restriction, RunUnderWay, Snapshot, Statistics, StoreError, StoredChunk,
+    Summary,
 };
 
 macro_rules! store_contract {
@@ -37,6 +38,11 @@ macro_rules! store_contract {
             a_chunk_without_a_vector_is_found_by_its_words_only,
             a_vector_that_comes_later_makes_a_chunk_near,
             a_vector_for_a_chunk_that_has_gone_is_no_error,
+            vectors_that_are_still_to_come_are_counted_until_they_are_there,
+            a_vector_is_found_by_the_text_that_it_was_made_of,
+            a_chunk_can_be_scored_again,
+            a_store_that_lacks_nothing_is_not_repaired,
+            a_run_is_known_for_as_long_as_it_lives,
             a_vector_that_does_not_fit_is_refused,
             emptying_takes_on_another_dimension,
             an_identity_is_recorded_without_touching_documents,
@@ -127,6 +133,7 @@ fn document(key: &str) -> Document {
         date: None,
         fields: BTreeMap::new(),
         hash: ContentHash::from_text(format!("hash of {key}")),
+        recipe: None,
         size_bytes: None,
         indexed_at: "2026-11-30T12:00:00Z".to_owned(),
         path,
@@ -292,6 +299,7 @@ fn everything() -> (Document, Vec<NewChunk>) {
             ("owner".to_owned(), vec!["Zoë".to_owned(), "Adam".to_owned(), "Zoë".to_owned()]),
             ("status".to_owned(), vec!["draft".to_owned()]),
         ]),
+        recipe: Some("md/1 headings=文書".to_owned()),
         size_bytes: Some(5_000_000_000),
         ..document("文書/a b.md")
     };
@@ -384,8 +392,8 @@ fn describing_a_document_keeps_its_chunks(subject: impl Future<Output = Subject>
         assert_eq!(store.ids_of("a.md").await, before);
         assert_eq!(ids(&store.nearest(&[1.0, 0.0], 5, &free()).await), before);
 
-        let error = store.refused(vec![Change::Describe(document("b.md"))]).await;
-        assert!(matches!(error, StoreError::NotFound { path } if path.as_str() == "b.md"));
+        store.apply(vec![Change::Describe(document("b.md"))]).await;
+        assert_eq!(store.document("b.md").await, None, "one that has gone stays away");
     });
 }
 
@@ -435,8 +443,8 @@ fn the_size_that_was_measured_last_is_kept(subject: impl Future<Output = Subject
         store.apply(resize("a.md", 7)).await;
         let expected = Document { size_bytes: Some(7), ..document("a.md") };
         assert_eq!(store.document("a.md").await, Some(expected));
-        let error = store.refused(resize("b.md", 7)).await;
-        assert!(matches!(error, StoreError::NotFound { path } if path.as_str() == "b.md"));
+        store.apply(resize("b.md", 7)).await;
+        assert_eq!(store.document("b.md").await, None, "one that has gone stays away");
     });
 }
 
@@ -506,6 +514,122 @@ fn a_vector_for_a_chunk_that_has_gone_is_no_error(subject: impl Future<Output = 
         store.apply(vec![Change::Embed { chunk, embedding: towards(&[1.0, 0.0]) }]).await;
         assert!(store.nearest(&[1.0, 0.0, 0.0], 5, &free()).await.is_empty());
         assert_eq!(store.snapshot().await.embeddings(&[chunk]).await.unwrap(), [None]);
+    });
+}
+
+// IDX-13
+fn vectors_that_are_still_to_come_are_counted_until_they_are_there(
+    subject: impl Future<Output = Subject>,
+) {
+    case(subject, async |store| {
+        let pending = async || {
+            let snapshot = store.snapshot().await;
+            let mut left = Vec::new();
+            for path in snapshot.pending().await.unwrap() {
+                for chunk in snapshot.pending_of(&path).await.unwrap() {
+                    assert_eq!(chunk.document.path, path);
+                    left.push((path.to_string(), chunk.index, chunk.siblings));
+                }
+            }
+            assert_eq!(snapshot.summary().await.unwrap().pending_chunks, left.len() as u64);
+            left
+        };
+        let chunks = vec![text("one"), near("two", &[1.0, 0.0]), text("three")];
+        store.apply(vec![put("b.md", chunks), put("a.md", vec![text("four")])]).await;
+        let of_b = |index| ("b.md".to_owned(), index, 3);
+        let of_a = ("a.md".to_owned(), 0, 1);
+        assert_eq!(pending().await, [of_a.clone(), of_b(0), of_b(2)]);
+
+        let ids = store.ids_of("b.md").await;
+        let embed = |place: usize| Change::Embed {
+            chunk: ChunkId(ids[place]),
+            embedding: towards(&[0.0, 1.0]),
+        };
+        // A vector in place of another one is none that was to come.
+        store.apply(vec![embed(2), embed(1), embed(2)]).await;
+        assert_eq!(pending().await, [of_a.clone(), of_b(0)]);
+        store.apply(vec![put("a.md", vec![near("four", &[1.0, 0.0])])]).await;
+        assert_eq!(pending().await, [of_b(0)]);
+        store.apply(vec![Change::Remove(path("b.md"))]).await;
+        assert_eq!(pending().await, []);
+        assert!(store.snapshot().await.pending_of(&path("b.md")).await.unwrap().is_empty());
+    });
+}
+
+fn a_vector_is_found_by_the_text_that_it_was_made_of(subject: impl Future<Output = Subject>) {
+    case(subject, async |store| {
+        let with_context = |new: NewChunk| {
+            let embedding = Some(towards(&[0.6, 0.8]));
+            NewChunk { embedding, ..new }
+        };
+        store
+            .apply(vec![
+                put("a.md", vec![near("plain", &[1.0, 0.0]), text("pending")]),
+                put("b.md", vec![with_context(headed("Port", "Guide > Port", "3100"))]),
+            ])
+            .await;
+        let of = async |texts: &[&str]| {
+            let texts: Vec<TextHash> = texts.iter().map(|text| TextHash::of(text)).collect();
+            store.snapshot().await.embeddings_of_texts(&texts).await.unwrap()
+        };
+        let known = of(&["pending", "Guide > Port\n\n3100", "3100", "plain", "plain"]).await;
+        let plain = Some(towards(&[1.0, 0.0]));
+        assert_eq!(known, [None, Some(towards(&[0.6, 0.8])), None, plain.clone(), plain]);
+        store.apply(vec![Change::Remove(path("a.md"))]).await;
+        assert_eq!(of(&["plain"]).await, [None]);
+        assert_eq!(of(&[]).await, []);
+    });
+}
+
+// QUA-21
+fn a_chunk_can_be_scored_again(subject: impl Future<Output = Subject>) {
+    case(subject, async |store| {
+        store.apply(vec![put("a.md", vec![near("words", &[1.0, 0.0]), text("words")])]).await;
+        assert_eq!(store.nearest(&[1.0, 0.0], 5, &free()).await.len(), 1);
+        let ids = store.ids_of("a.md").await;
+        let score = |chunk| Change::Score { chunk: ChunkId(chunk), quality: 0.25 };
+        store.apply(vec![score(ids[0]), score(999)]).await;
+        let qualities: Vec<f32> =
+            store.chunks_of("a.md").await.iter().map(|chunk| chunk.quality).collect();
+        assert_eq!(qualities, [0.25, 1.0]);
+        let request = SearchRequest { min_quality: Some(0.3), ..SearchRequest::default() };
+        assert!(store.nearest(&[1.0, 0.0], 5, &only(&request)).await.is_empty());
+        assert_eq!(self::ids(&store.matching(&["words"], 5, &only(&request)).await), ids[1..]);
+    });
+}
+
+fn a_store_that_lacks_nothing_is_not_repaired(subject: impl Future<Output = Subject>) {
+    case(subject, async |store| {
+        assert_eq!(store.store.repair().await.unwrap(), Repairs::default());
+        store.apply(vec![put("a.md", vec![near("words", &[1.0, 0.0]), text("words")])]).await;
+        let before = store.summary().await;
+        assert_eq!(store.store.repair().await.unwrap(), Repairs::default());
+        assert_eq!(store.summary().await, before);
+    });
+}
+
+// IDX-B18
+fn a_run_is_known_for_as_long_as_it_lives(subject: impl Future<Output = Subject>) {
+    case(subject, async |store| {
+        assert_eq!(store.store.runs().await.unwrap(), []);
+        let first = store.store.announce("2026-04-16T10:00:00Z").await.unwrap();
+        let second = store.store.announce("2026-04-16T11:00:00Z").await.unwrap();
+        let runs = store.store.runs().await.unwrap();
+        let told = |run: &RunUnderWay| (run.process, run.since.clone());
+        let expected = ["2026-04-16T10:00:00Z", "2026-04-16T11:00:00Z"]
+            .map(|since| (std::process::id(), since.to_owned()));
+        assert_eq!(runs.iter().map(told).collect::<Vec<_>>(), expected);
+        // How far a run has come may be told a little late, but is told.
+        while store.store.runs().await.unwrap()[0].total == 0 {
+            first.advanced(3, 7);
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        let run = store.store.runs().await.unwrap().remove(0);
+        assert_eq!((run.done, run.total), (3, 7));
+        drop(first);
+        assert_eq!(store.store.runs().await.unwrap().len(), 1);
+        drop(second);
+        assert_eq!(store.store.runs().await.unwrap(), []);
     });
 }
 
@@ -583,6 +707,14 @@ fn what_a_run_records_comes_back(subject: impl Future<Output = Subject>) {
             store.apply(vec![Change::Declare(fields.clone())]).await;
             assert_eq!(store.summary().await.declared_fields, fields);
         }
+        store.apply(vec![Change::BelongTo("文書".to_owned())]).await;
+        store.apply(vec![Change::Judge("1".to_owned()), Change::Judge("2".to_owned())]).await;
+        let summary = store.summary().await;
+        assert_eq!(summary.root.as_deref(), Some("文書"));
+        assert_eq!(summary.quality_rules.as_deref(), Some("2"));
+        store.apply(vec![Change::Empty(identity(2))]).await;
+        let summary = store.summary().await;
+        assert_eq!((summary.root.as_deref(), summary.quality_rules), (Some("文書"), None));
     });
 }
 
@@ -611,7 +743,7 @@ fn a_batch_that_fails_changes_nothing(subject: impl Future<Output = Subject>) {
         store.apply(vec![put("a.md", vec![near("old words", &[1.0, 0.0])])]).await;
         let before = (store.summary().await, store.chunks_of("a.md").await);
         let last = [
-            Change::Describe(document("missing.md")),
+            Change::Rename { from: path("missing.md"), to: path("d.md") },
             Change::Rename { from: path("b.md"), to: path("a.md") },
             put("c.md", vec![near("too long", &[1.0, 0.0, 0.0])]),
         ];
@@ -627,7 +759,8 @@ fn a_batch_that_fails_changes_nothing(subject: impl Future<Output = Subject>) {
             assert_eq!(store.found(&["words"]).await, ["old words"]);
             assert_eq!(store.nearest(&[0.0, 1.0], 5, &free()).await.len(), 1);
         }
-        let emptied = vec![Change::Empty(identity(3)), Change::Describe(document("missing.md"))];
+        let missing = Change::Rename { from: path("missing.md"), to: path("d.md") };
+        let emptied = vec![Change::Empty(identity(3)), missing];
         store.refused(emptied).await;
         assert_eq!((store.summary().await, store.chunks_of("a.md").await), before);
     });
@@ -1174,8 +1307,12 @@ fn the_summary_and_the_statistics_count_what_is_there(subject: impl Future<Outpu
             identity: Some(identity(2)),
             context_mode: None,
             declared_fields: None,
+            root: None,
+            quality_rules: None,
             documents: 3,
             chunks: 4,
+            pending_chunks: 2,
+            has_vectors: true,
             generation: store.summary().await.generation,
         };
         assert_eq!(store.summary().await, expected);
@@ -1194,6 +1331,8 @@ fn the_summary_and_the_statistics_count_what_is_there(subject: impl Future<Outpu
 /// All that a snapshot answers.
 #[derive(Debug, PartialEq)]
 struct Dump {
+    pending: Vec<(DocumentPath, Vec<ChunkId>)>,
+    by_text: Vec<bool>,
     summary: Summary,
     statistics: Statistics,
     documents: Vec<Arc<Document>>,
@@ -1233,7 +1372,17 @@ async fn dump_with(
     let ids: Vec<ChunkId> = chunks.iter().map(|chunk| chunk.id).collect();
     assert_eq!(snapshot.chunks(&ids).await.unwrap(), chunks);
     let matching = snapshot.matching(&query(texts), depth, restriction).await.unwrap();
+    let mut pending = Vec::new();
+    for path in snapshot.pending().await.unwrap() {
+        let chunks = snapshot.pending_of(&path).await.unwrap();
+        pending.push((path, chunks.iter().map(|chunk| chunk.id).collect()));
+    }
+    let hashes = CONTENTS.map(TextHash::of);
+    let by_text = snapshot.embeddings_of_texts(&hashes).await.unwrap();
     Dump {
+        pending,
+        // Which of several equal texts is taken is the store's own affair.
+        by_text: by_text.iter().map(Option::is_some).collect(),
         // Where a store begins to count is its own affair.
         summary: Summary { generation: 0, ..snapshot.summary().await.unwrap() },
         statistics: snapshot.statistics().await.unwrap(),
@@ -1254,6 +1403,7 @@ enum Step {
     Resize { key: usize },
     Remove { key: usize },
     Embed { place: usize, vector: (i8, i8) },
+    Score { place: usize },
     Empty,
     Misfit,
 }
@@ -1283,6 +1433,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             1 => key().prop_map(|key| Step::Resize { key }),
             2 => key().prop_map(|key| Step::Remove { key }),
             3 => (any::<usize>(), vector()).prop_map(|(place, vector)| Step::Embed { place, vector }),
+            1 => any::<usize>().prop_map(|place| Step::Score { place }),
             1 => Just(Step::Empty),
             1 => Just(Step::Misfit),
         ],
@@ -1317,6 +1468,10 @@ fn change(step: &Step, chunks: &[ChunkId]) -> Change {
             chunk: chunks.get(place % chunks.len().max(1)).copied().unwrap_or(ChunkId(999)),
             embedding: direction(*vector),
         },
+        Step::Score { place } => Change::Score {
+            chunk: chunks.get(place % chunks.len().max(1)).copied().unwrap_or(ChunkId(999)),
+            quality: 0.75,
+        },
         Step::Empty => Change::Empty(identity(2)),
         Step::Misfit => put("f.md", vec![near("misfit", &[1.0, 0.0, 0.0])]),
     }
@@ -1343,6 +1498,18 @@ impl ChunkStore for Followed {
         identity: ModelIdentity,
     ) -> Result<Box<dyn Replacement>, StoreError> {
         self.first.replacement(identity).await
+    }
+
+    async fn repair(&self) -> Result<Repairs, StoreError> {
+        self.first.repair().await
+    }
+
+    async fn runs(&self) -> Result<Vec<RunUnderWay>, StoreError> {
+        self.second.runs().await
+    }
+
+    async fn announce(&self, since: &str) -> Result<Box<dyn AnnouncedRun>, StoreError> {
+        self.first.announce(since).await
     }
 }
 

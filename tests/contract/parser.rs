@@ -66,6 +66,10 @@ impl Parser for Fragile {
         self.0.format()
     }
 
+    fn version(&self) -> u32 {
+        1
+    }
+
     fn parse(&self, input: &ParseInput<'_>) -> Result<ParsedDocument, ParseError> {
         Ok(self.0.parse(input).expect("a document that can be read"))
     }

@@ -36,6 +36,10 @@ impl Parser for Guarded {
         self.inner.format()
     }
 
+    fn version(&self) -> u32 {
+        self.inner.version()
+    }
+
     fn parse(&self, input: &ParseInput<'_>) -> Result<ParsedDocument, ParseError> {
         install_hook();
         let silence = Silence::begin();
@@ -110,6 +114,10 @@ mod tests {
     impl Parser for Fails {
         fn format(&self) -> Format {
             MARKDOWN
+        }
+
+        fn version(&self) -> u32 {
+            1
         }
 
         fn parse(&self, _input: &ParseInput<'_>) -> Result<ParsedDocument, ParseError> {

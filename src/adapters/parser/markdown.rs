@@ -25,6 +25,10 @@ impl Parser for MarkdownParser {
         MARKDOWN
     }
 
+    fn version(&self) -> u32 {
+        1
+    }
+
     fn parse(&self, input: &ParseInput<'_>) -> Result<ParsedDocument, ParseError> {
         let text = std::str::from_utf8(input.bytes)
             .map_err(|error| ParseError::NotUtf8 { offset: error.valid_up_to() })?;

@@ -40,6 +40,8 @@ pub struct MemorySource {
     rules: ExclusionRules,
     files: RwLock<BTreeMap<String, File>>,
     watches: Mutex<Vec<Weak<ReportChange>>>,
+    name: RwLock<String>,
+    neighbours: RwLock<BTreeSet<String>>,
 }
 
 impl fmt::Debug for MemorySource {
@@ -63,7 +65,25 @@ impl MemorySource {
     ///   addition to those that never are.
     pub fn new<Name: AsRef<str>>(formats: EnabledFormats, exclude_dirs: &[Name]) -> Self {
         let rules = ExclusionRules::new(exclude_dirs);
-        Self { formats, rules, files: RwLock::default(), watches: Mutex::default() }
+        Self {
+            formats,
+            rules,
+            files: RwLock::default(),
+            watches: Mutex::default(),
+            name: RwLock::new("memory".to_owned()),
+            neighbours: RwLock::default(),
+        }
+    }
+
+    /// Gives the place another name.
+    pub fn rename(&self, name: &str) {
+        name.clone_into(&mut self.name.write().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Puts another place beside this one.
+    pub fn put_neighbour(&self, name: &str) {
+        let mut neighbours = self.neighbours.write().unwrap_or_else(PoisonError::into_inner);
+        neighbours.insert(name.to_owned());
     }
 
     /// Puts a file in, in place of one that has the same key.
@@ -158,6 +178,14 @@ impl Default for MemorySource {
 }
 
 impl DocumentSource for MemorySource {
+    fn name(&self) -> String {
+        self.name.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn has_neighbour(&self, name: &str) -> bool {
+        self.neighbours.read().unwrap_or_else(PoisonError::into_inner).contains(name)
+    }
+
     fn list(&self) -> Result<Listing, SourceError> {
         let (rules, notes) = ignore_file::with_ignore_file(self, self.rules.clone(), "memory");
         let mut found = Vec::new();

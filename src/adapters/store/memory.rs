@@ -2,27 +2,53 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::process;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use async_trait::async_trait;
 
 use crate::adapters::store::cosine;
 use crate::adapters::store::ranking::{Best, MATCHING_LIMIT, NEAREST_LIMIT};
 use crate::adapters::store::trigram;
-use crate::domain::chunk::{ChunkId, ContextMode};
+use crate::domain::chunk::{ChunkId, ContextMode, TextHash};
 use crate::domain::document::DocumentPath;
 use crate::domain::embedding::{Embedding, ModelIdentity};
 use crate::domain::filter::Filter;
 use crate::domain::query::Phrase;
 use crate::ports::chunk_store::{
-    Candidate, Change, ChunkStore, Document, LexicalQuery, NewChunk, Replacement, Restriction,
-    Snapshot, Statistics, StoreError, StoredChunk, Summary,
+    AnnouncedRun, Candidate, Change, ChunkStore, Document, LexicalQuery, NewChunk, Repairs,
+    Replacement, Restriction, RunUnderWay, Snapshot, Statistics, StoreError, StoredChunk, Summary,
 };
 
 /// A store in memory. It is empty when it is made and gone when it is dropped.
 #[derive(Default)]
 pub struct MemoryStore {
     current: Arc<Current>,
+    runs: Runs,
+}
+
+/// The runs that are announced, by a number of their own.
+type Runs = Arc<Mutex<BTreeMap<u64, RunUnderWay>>>;
+
+/// One of them.
+struct OwnRun {
+    number: u64,
+    runs: Runs,
+}
+
+impl AnnouncedRun for OwnRun {
+    fn advanced(&self, done: usize, total: usize) {
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(run) = runs.get_mut(&self.number) {
+            (run.done, run.total) = (done, total);
+        }
+    }
+}
+
+impl Drop for OwnRun {
+    fn drop(&mut self) {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.number);
+    }
 }
 
 /// The newest state, for whoever may change it.
@@ -84,11 +110,30 @@ impl ChunkStore for MemoryStore {
     ) -> Result<Box<dyn Replacement>, StoreError> {
         let mut state = State { last_chunk: self.current.get().last_chunk, ..State::default() };
         state.make(Change::Empty(identity))?;
-        let store = Self { current: Arc::new(Current(RwLock::new(Arc::new(state)))) };
+        let current = Arc::new(Current(RwLock::new(Arc::new(state))));
+        let store = Self { current, runs: Runs::default() };
         Ok(Box::new(MemoryReplacement {
             original: Arc::clone(&self.current),
             store: Arc::new(store),
         }))
+    }
+
+    async fn repair(&self) -> Result<Repairs, StoreError> {
+        // A chunk is one value here: no part of it can be missing.
+        Ok(Repairs::default())
+    }
+
+    async fn runs(&self) -> Result<Vec<RunUnderWay>, StoreError> {
+        let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(runs.values().cloned().collect())
+    }
+
+    async fn announce(&self, since: &str) -> Result<Box<dyn AnnouncedRun>, StoreError> {
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = runs.last_key_value().map_or(0, |(last, _)| last + 1);
+        let since = since.to_owned();
+        runs.insert(number, RunUnderWay { process: process::id(), since, done: 0, total: 0 });
+        Ok(Box::new(OwnRun { number, runs: Arc::clone(&self.runs) }))
     }
 }
 
@@ -121,6 +166,8 @@ struct State {
     dimension: Option<usize>,
     context_mode: Option<ContextMode>,
     declared_fields: Option<BTreeSet<String>>,
+    root: Option<String>,
+    quality_rules: Option<String>,
     documents: BTreeMap<DocumentPath, Entry>,
     last_chunk: i64,
     generation: u64,
@@ -141,30 +188,43 @@ struct Row {
     columns: [String; 3],
 }
 
+impl Row {
+    fn is_pending(&self) -> bool {
+        self.new.embedding.is_none()
+    }
+}
+
 impl State {
     fn make(&mut self, change: Change) -> Result<(), StoreError> {
         match change {
             Change::Put { document, chunks } => return self.put(document, chunks),
             Change::Describe(document) => {
-                let document = without_empty_fields(document);
-                let entry = self.entry(&document.path)?;
-                entry.document = Arc::new(document);
+                if let Some(entry) = self.documents.get_mut(&document.path) {
+                    entry.document = Arc::new(without_empty_fields(document));
+                }
             }
             Change::Rename { from, to } => return self.rename(&from, to),
             Change::Resize { path, size_bytes } => {
-                let entry = self.entry(&path)?;
-                Arc::make_mut(&mut entry.document).size_bytes = Some(size_bytes);
+                if let Some(entry) = self.documents.get_mut(&path) {
+                    Arc::make_mut(&mut entry.document).size_bytes = Some(size_bytes);
+                }
             }
             Change::Remove(path) => {
                 self.documents.remove(&path);
             }
             Change::Embed { chunk, embedding } => return self.embed(chunk, embedding),
+            Change::Score { chunk, quality } => {
+                if let Some(row) = self.row(chunk) {
+                    row.new.quality = quality;
+                }
+            }
             Change::Empty(identity) => {
                 self.documents.clear();
                 self.dimension = Some(identity.dimension);
                 self.identity = Some(identity);
                 self.context_mode = None;
                 self.declared_fields = None;
+                self.quality_rules = None;
             }
             Change::Identify(identity) => {
                 if self.rows().any(|(_, row)| row.new.embedding.is_some()) {
@@ -173,6 +233,8 @@ impl State {
                 self.dimension = Some(identity.dimension);
                 self.identity = Some(identity);
             }
+            Change::BelongTo(root) => self.root = Some(root),
+            Change::Judge(rules) => self.quality_rules = Some(rules),
             Change::UseContext(mode) => self.context_mode = Some(mode),
             Change::Declare(fields) => self.declared_fields = fields,
         }
@@ -200,7 +262,9 @@ impl State {
     }
 
     fn rename(&mut self, from: &DocumentPath, to: DocumentPath) -> Result<(), StoreError> {
-        self.entry(from)?;
+        if !self.documents.contains_key(from) {
+            return Err(StoreError::NotFound { path: from.clone() });
+        }
         if self.documents.contains_key(&to) {
             return Err(StoreError::Exists { path: to });
         }
@@ -212,16 +276,20 @@ impl State {
     }
 
     fn embed(&mut self, chunk: ChunkId, embedding: Embedding) -> Result<(), StoreError> {
-        let mut rows = self.documents.values_mut().flat_map(|entry| &mut entry.chunks);
-        if let Some(row) = rows.find(|row| row.id == chunk) {
-            fit(&mut self.dimension, embedding.dimension())?;
-            Arc::make_mut(row).new.embedding = Some(embedding);
+        if self.row(chunk).is_none() {
+            return Ok(());
+        }
+        fit(&mut self.dimension, embedding.dimension())?;
+        if let Some(row) = self.row(chunk) {
+            row.new.embedding = Some(embedding);
         }
         Ok(())
     }
 
-    fn entry(&mut self, path: &DocumentPath) -> Result<&mut Entry, StoreError> {
-        self.documents.get_mut(path).ok_or_else(|| StoreError::NotFound { path: path.clone() })
+    /// A chunk that is to be changed.
+    fn row(&mut self, chunk: ChunkId) -> Option<&mut Row> {
+        let mut rows = self.documents.values_mut().flat_map(|entry| &mut entry.chunks);
+        rows.find(|row| row.id == chunk).map(Arc::make_mut)
     }
 
     fn rows(&self) -> impl Iterator<Item = (&Entry, &Row)> {
@@ -269,8 +337,12 @@ impl Snapshot for MemorySnapshot {
             identity: state.identity.clone(),
             context_mode: state.context_mode,
             declared_fields: state.declared_fields.clone(),
+            root: state.root.clone(),
+            quality_rules: state.quality_rules.clone(),
             documents: count(state.documents.len()),
             chunks: count(state.rows().count()),
+            pending_chunks: count(state.rows().filter(|(_, row)| row.is_pending()).count()),
+            has_vectors: state.rows().any(|(_, row)| !row.is_pending()),
             generation: state.generation,
         })
     }
@@ -278,10 +350,9 @@ impl Snapshot for MemorySnapshot {
     async fn statistics(&self) -> Result<Statistics, StoreError> {
         let state = &self.0;
         let values = |entry: &Entry| entry.document.fields.values().map(Vec::len).sum::<usize>();
-        let pending = |row: &Row| row.new.embedding.is_none();
         Ok(Statistics {
             field_values: count(state.documents.values().map(values).sum()),
-            chunks_without_vector: count(state.rows().filter(|(_, row)| pending(row)).count()),
+            chunks_without_vector: count(state.rows().filter(|(_, row)| row.is_pending()).count()),
             qualities: qualities(state.rows().map(|(_, row)| row.new.quality)),
             unreadable_tags: 0,
         })
@@ -289,6 +360,41 @@ impl Snapshot for MemorySnapshot {
 
     async fn documents(&self) -> Result<Vec<Arc<Document>>, StoreError> {
         Ok(self.0.documents.values().map(|entry| Arc::clone(&entry.document)).collect())
+    }
+
+    async fn documents_at(
+        &self,
+        paths: &[DocumentPath],
+    ) -> Result<Vec<Option<Arc<Document>>>, StoreError> {
+        let at = |path| self.0.documents.get(path).map(|entry| Arc::clone(&entry.document));
+        Ok(paths.iter().map(at).collect())
+    }
+
+    async fn pending(&self) -> Result<Vec<DocumentPath>, StoreError> {
+        let pending = |entry: &Entry| entry.chunks.iter().any(|row| row.is_pending());
+        let documents = self.0.documents.iter().filter(|(_, entry)| pending(entry));
+        Ok(documents.map(|(path, _)| path.clone()).collect())
+    }
+
+    async fn pending_of(&self, path: &DocumentPath) -> Result<Vec<StoredChunk>, StoreError> {
+        let Some(entry) = self.0.documents.get(path) else { return Ok(Vec::new()) };
+        let rows = stored(entry).into_iter().zip(&entry.chunks);
+        Ok(rows.filter(|(_, row)| row.is_pending()).map(|(chunk, _)| chunk).collect())
+    }
+
+    async fn embeddings_of_texts(
+        &self,
+        texts: &[TextHash],
+    ) -> Result<Vec<Option<Embedding>>, StoreError> {
+        let all: HashMap<TextHash, &Embedding> = self
+            .0
+            .rows()
+            .filter_map(|(_, row)| {
+                let text = TextHash::of(&row.new.chunk.embedding_text());
+                Some((text, row.new.embedding.as_ref()?))
+            })
+            .collect();
+        Ok(texts.iter().map(|text| all.get(text).copied().cloned()).collect())
     }
 
     async fn chunks(&self, ids: &[ChunkId]) -> Result<Vec<StoredChunk>, StoreError> {

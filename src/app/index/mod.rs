@@ -1,12 +1,16 @@
 //! Bringing the store up to date with the source.
 //!
 //! A run lists the source, decides from the hashes what has changed, and then
-//! reads, embeds and writes only that. Each document is written whole, so a run
-//! that is killed leaves complete documents behind and the next one goes on.
+//! reads, embeds and writes only that. The text of new documents is written
+//! first, so that it can be searched soon, and their vectors follow; a document
+//! that has changed keeps what it had until all of the new is there. A run that
+//! is killed leaves nothing half done that the next one does not go on with.
 
+mod pending;
 mod plan;
 mod prepare;
 mod report;
+mod tally;
 mod write;
 
 #[cfg(test)]
@@ -23,19 +27,24 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use crate::app::config::IndexSettings;
-use crate::app::error::AppError;
-use crate::app::index::write::Inputs;
+use crate::app::error::{AppError, chain};
+use crate::app::index::pending::Turn;
+use crate::app::index::plan::Plan;
+use crate::app::index::tally::{Inputs, Tally};
 use crate::app::model::Model;
 use crate::app::registry::Registry;
 use crate::domain::chunk::ContextMode;
 use crate::domain::embedding::ModelIdentity;
 use crate::domain::schema::Schema;
-use crate::ports::chunk_store::{Change, ChunkStore, Summary};
+use crate::ports::chunk_store::{AnnouncedRun, Change, ChunkStore, StoreError, Summary};
 use crate::ports::document_source::{DocumentSource, Listing, Severity, SizeCap, SourceError};
 
 /// The file in the root of a knowledge base that declares frontmatter keys.
 const SCHEMA_FILE: &str = "groove-schema.toml";
 const SCHEMA_CAP: SizeCap = SizeCap(1024 * 1024);
+
+/// How often a plan is made while others move the same documents.
+const PLANS: u32 = 3;
 
 /// The text that a remote model is asked for before a forced run.
 const PROBE: &str = "GrooveSeek endpoint probe";
@@ -96,32 +105,40 @@ impl Indexer {
     /// is not the index's. What was written before that stays; after a forced
     /// run, that is nothing.
     pub async fn run(&self, force: bool, observer: &Arc<dyn Observer>) -> Result<Report, AppError> {
-        let _turn = self.turn.lock().await;
+        let announced = self.announce(observer).await;
+        let mut turn = Turn::take(&self.turn).await;
         let started = Instant::now();
         observer.event(IndexEvent::Started { force });
         let declared = self.declared_fields().await?;
         let summary = self.store.snapshot().await?.summary().await?;
         if !force {
             check_identity(&summary, &self.model)?;
+            check_root(&summary, &*self.source)?;
         }
         let listing = self.list(observer).await?;
         if force {
             self.probe().await?;
         }
+        let whole = Whole { force, declared, listing, announced: announced.as_deref() };
         // An index without documents has nothing to protect.
         let (mut report, inputs) = if force && summary.documents > 0 {
             let replacement = self.store.replacement(self.model.identity().clone()).await?;
-            let beside = Self { store: replacement.store(), ..self.clone() };
-            let mut built = beside.bring_up_to_date(force, declared, listing, observer).await?;
+            let beside = Self { store: replacement.store(), turn: Arc::default(), ..self.clone() };
+            // Meanwhile, the index that serves may follow changes.
+            drop(turn);
+            let mut own = Turn::take(&beside.turn).await;
+            let mut built = beside.bring_up_to_date(whole, &mut own, observer).await?;
+            turn = Turn::take(&self.turn).await;
             // An index of which the endpoint took nothing replaces none.
             if built.1.rejected == 0 || built.1.accepted {
                 replacement.commit().await?;
-                self.make_up_leeway(&mut built.0, observer).await?;
+                self.make_up_leeway(&mut built.0, &mut turn, observer).await?;
             }
             built
         } else {
-            self.bring_up_to_date(force, declared, listing, observer).await?
+            self.bring_up_to_date(whole, &mut turn, observer).await?
         };
+        drop(turn);
 
         let summary = self.store.snapshot().await?.summary().await?;
         report.documents = summary.documents;
@@ -132,18 +149,43 @@ impl Indexer {
         Ok(report)
     }
 
+    /// Tells others of this run, and the observer of others. That neither can be
+    /// done keeps no run from going on.
+    async fn announce(&self, observer: &Arc<dyn Observer>) -> Option<Box<dyn AnnouncedRun>> {
+        for other in self.store.runs().await.unwrap_or_default() {
+            let how_far = match other.total {
+                0 => String::new(),
+                total => format!(", {} of {total} documents done", other.done),
+            };
+            let text = format!(
+                "another process ({}) has been indexing since {}{how_far}; going on beside it",
+                other.process, other.since
+            );
+            observer.event(IndexEvent::Warning(&text));
+        }
+        match self.store.announce(&(self.clock)()).await {
+            Ok(announced) => Some(announced),
+            Err(error) => {
+                tracing::debug!(error = chain(&error), "the run is not announced");
+                None
+            }
+        }
+    }
+
     /// Takes in what changed in the source while an index was built beside the one
     /// that serves. What other processes made of it meanwhile went with the old
     /// index.
     async fn make_up_leeway(
         &self,
         report: &mut Report,
+        turn: &mut Turn,
         observer: &Arc<dyn Observer>,
     ) -> Result<(), AppError> {
         let declared = self.declared_fields().await?;
         let listing = self.blocking("listing", |indexer| indexer.source.list()).await??;
         let quiet: Arc<dyn Observer> = Arc::new(OfDocuments(Arc::clone(observer)));
-        let (later, _) = self.bring_up_to_date(false, declared, listing, &quiet).await?;
+        let whole = Whole { force: false, declared, listing, announced: None };
+        let (later, _) = self.bring_up_to_date(whole, turn, &quiet).await?;
         report.updated += later.updated;
         report.renamed += later.renamed;
         report.deleted += later.deleted;
@@ -205,10 +247,11 @@ impl Indexer {
         part: &BTreeSet<String>,
         observer: &Arc<dyn Observer>,
     ) -> Result<Report, AppError> {
-        let _turn = self.turn.lock().await;
+        let mut turn = Turn::take(&self.turn).await;
         let started = Instant::now();
         let summary = self.store.snapshot().await?.summary().await?;
         check_identity(&summary, &self.model)?;
+        check_root(&summary, &*self.source)?;
         // Another schema waits for a run over everything.
         let declared = match summary.declared_fields.clone() {
             Some(declared) => declared,
@@ -219,8 +262,10 @@ impl Indexer {
             self.blocking("listing", move |indexer| indexer.source.list_below(&keys)).await??;
         let mode = self.settle(false, false, &summary, observer).await?;
         let mut report = Report::default();
-        let plan = self.plan(part, listing, false, false, observer, &mut report).await?;
-        self.carry_out(plan, mode, Arc::new(declared), observer, &mut report).await?;
+        let plan = self.plan_anew(part, &listing, false, false, observer, &mut report).await?;
+        let mut tally = Tally::of(&plan, None, observer, &mut report);
+        self.carry_out(plan, mode, Arc::new(declared), &mut tally).await?;
+        self.finish_pending(part, &mut turn, &mut tally).await?;
         report.duration = started.elapsed();
         Ok(report)
     }
@@ -228,24 +273,75 @@ impl Indexer {
     /// Makes this indexer's store hold what the source was found to hold.
     async fn bring_up_to_date(
         &self,
-        force: bool,
-        declared: BTreeSet<String>,
-        listing: Listing,
+        whole: Whole<'_>,
+        turn: &mut Turn,
         observer: &Arc<dyn Observer>,
     ) -> Result<(Report, Inputs), AppError> {
+        let Whole { force, declared, listing, announced } = whole;
+        self.repair(observer).await?;
         let summary = self.store.snapshot().await?.summary().await?;
         let redeclared = summary.declared_fields.as_ref() != Some(&declared);
         let mode = self.settle(force, redeclared, &summary, observer).await?;
         let mut report = Report { not_nameable: listing.not_nameable(), ..Report::default() };
         let everything = BTreeSet::from([String::new()]);
         let plan =
-            self.plan(&everything, listing, force, redeclared, observer, &mut report).await?;
-        let fields = Arc::new(declared.clone());
-        let inputs = self.carry_out(plan, mode, fields, observer, &mut report).await?;
+            self.plan_anew(&everything, &listing, force, redeclared, observer, &mut report).await?;
+        drop(listing);
+        let mut tally = Tally::of(&plan, announced, observer, &mut report);
+        self.carry_out(plan, mode, Arc::new(declared.clone()), &mut tally).await?;
+        // By now every document has its metadata, if not its vectors.
+        let mut marks = Vec::new();
         if redeclared || force {
-            self.store.apply(vec![Change::Declare(Some(declared))]).await?;
+            marks.push(Change::Declare(Some(declared)));
         }
+        if summary.root.as_ref() != Some(&self.source.name()) {
+            marks.push(Change::BelongTo(self.source.name()));
+        }
+        self.store.apply(marks).await?;
+        self.finish_pending(&everything, turn, &mut tally).await?;
+        if tally.done < tally.found {
+            // Another process has taken some away.
+            tally.advance_to(tally.found);
+        }
+        let inputs = tally.inputs;
         Ok((report, inputs))
+    }
+
+    /// Plans, and plans again if another process moves the same documents.
+    async fn plan_anew(
+        &self,
+        part: &BTreeSet<String>,
+        listing: &Listing,
+        force: bool,
+        redeclared: bool,
+        observer: &Arc<dyn Observer>,
+        report: &mut Report,
+    ) -> Result<Plan, AppError> {
+        let mut attempts = 0..PLANS;
+        loop {
+            attempts.next();
+            let listing = listing.clone();
+            match self.plan(part, listing, force, redeclared, observer, report).await {
+                Err(AppError::Store(StoreError::NotFound { .. } | StoreError::Exists { .. }))
+                    if !attempts.is_empty() => {}
+                other => return other,
+            }
+        }
+    }
+
+    /// Makes good what the index has lost of its chunks.
+    async fn repair(&self, observer: &Arc<dyn Observer>) -> Result<(), AppError> {
+        let repairs = self.store.repair().await?;
+        for (count, what) in [
+            (repairs.texts, "chunk(s) added to the full text, which lacked them"),
+            (repairs.vectors, "chunk(s) without a vector are embedded again"),
+            (repairs.orphans, "text(s) and vector(s) of chunks that are gone were removed"),
+        ] {
+            if count > 0 {
+                observer.event(IndexEvent::Note(&format!("{count} {what}")));
+            }
+        }
+        Ok(())
     }
 
     /// Runs blocking work of this indexer on a thread that may block.
@@ -311,9 +407,11 @@ impl Indexer {
         let identity = self.model.identity().clone();
         let mut changes = Vec::new();
         let other = summary.identity.as_ref().is_some_and(|recorded| *recorded != identity);
-        if force || other {
-            // Without force an index of another model gets here only while it is empty.
+        if force || (other && summary.documents == 0) {
             changes.push(Change::Empty(identity));
+        } else if other {
+            // It gets here only while it has no vector.
+            changes.push(Change::Identify(identity));
         } else if summary.identity.is_none() {
             if summary.chunks > 0 {
                 let text = format!(
@@ -353,6 +451,15 @@ impl Indexer {
     }
 }
 
+/// A run over everything.
+struct Whole<'a> {
+    force: bool,
+    /// The frontmatter keys whose values are kept.
+    declared: BTreeSet<String>,
+    listing: Listing,
+    announced: Option<&'a dyn AnnouncedRun>,
+}
+
 /// Passes on what became of documents; the course of the run is told already,
 /// and so are the files that it skips.
 struct OfDocuments(Arc<dyn Observer>);
@@ -385,15 +492,35 @@ fn way_back(recorded: &ModelIdentity) -> String {
     }
 }
 
+/// Compares what the index records with the place that the documents come from.
+/// Two knowledge bases in one folder would share one index, and each would sweep
+/// the other's documents away.
+///
+/// # Errors
+///
+/// [`AppError::OtherRoot`] if the index belongs to another one that is still
+/// there. One that has gone was moved, and its index serves on.
+pub fn check_root(summary: &Summary, source: &dyn DocumentSource) -> Result<(), AppError> {
+    let current = source.name();
+    match &summary.root {
+        Some(recorded)
+            if summary.documents > 0 && *recorded != current && source.has_neighbour(recorded) =>
+        {
+            Err(AppError::OtherRoot { recorded: recorded.clone(), current })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Compares what the index records with the model that is configured. An index
-/// without documents fits any model.
+/// without vectors fits any model.
 ///
 /// # Errors
 ///
 /// [`AppError::OtherModel`] if they differ.
 pub fn check_identity(summary: &Summary, model: &Model) -> Result<(), AppError> {
     match &summary.identity {
-        Some(recorded) if summary.documents > 0 && recorded != model.identity() => {
+        Some(recorded) if summary.has_vectors && recorded != model.identity() => {
             Err(AppError::OtherModel {
                 recorded: recorded.clone(),
                 current: model.identity().clone(),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
 use crate::app::error::AppError;
@@ -11,13 +11,25 @@ use crate::domain::chunk::ContextMode;
 use crate::domain::document::{ContentHash, DocumentPath};
 use crate::domain::format::Class;
 use crate::ports::chunk_store::{Change, Document};
-use crate::ports::document_source::{Found, LeftOutReason, Listing, Refusal, SizeCap, SourceError};
+use crate::ports::document_source::{
+    Content, Found, LeftOutReason, Listing, Refusal, SizeCap, SourceError,
+};
+
+/// Files up to this size are kept from when they are hashed until they are
+/// parsed, as long as all of them together stay below the second bound.
+const KEPT_FILE_BYTES: u64 = 256 * 1024;
+const KEPT_BYTES: u64 = 16 * 1024 * 1024;
 
 /// What a run has to do.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
-    /// The documents to look into, in ascending order of path.
-    pub(super) tasks: Vec<Task>,
+    /// The documents that the store has nothing of, in ascending order of path.
+    pub(super) new: Vec<Task>,
+    /// The other documents to look into, in ascending order of path.
+    pub(super) changed: Vec<Task>,
+    /// The documents that are as they were, but for vectors that are still to
+    /// come.
+    pub(super) unfinished: BTreeSet<DocumentPath>,
     /// The rows whose documents have gone.
     pub(super) gone: Vec<DocumentPath>,
     /// How many documents were found.
@@ -35,6 +47,10 @@ pub(super) struct Task {
     pub(super) row: Option<Arc<Document>>,
     /// What has to be done.
     pub(super) work: Work,
+    /// Its size when it was last looked at.
+    pub(super) size_bytes: u64,
+    /// What was read when it was hashed, if that was kept.
+    pub(super) content: Option<Content>,
 }
 
 /// What has to be done with a document.
@@ -42,12 +58,14 @@ pub(super) struct Task {
 pub(super) enum Work {
     /// Its bytes are new: cut and embed it.
     Index,
+    /// Its bytes are known, but they were cut otherwise than they would be now.
+    Recut,
     /// Its bytes are known: derive its metadata again.
     Describe,
 }
 
 enum Scan {
-    Read { hash: ContentHash, size_bytes: u64 },
+    Read { hash: ContentHash, size_bytes: u64, content: Option<Content> },
     Skipped { reason: String, size_bytes: Option<u64> },
 }
 
@@ -82,54 +100,73 @@ impl Indexer {
             .map(|row| (row.path.clone(), row))
             .collect();
         let mode = snapshot.summary().await?.context_mode.unwrap_or_default();
+        let pending: BTreeSet<DocumentPath> = snapshot.pending().await?.into_iter().collect();
         drop(snapshot);
 
         let found = listing.found.len();
-        if force || rows.is_empty() {
+        if rows.is_empty() {
             // There is nothing to compare with, so each file is read once only.
-            let tasks = listing
-                .found
-                .into_iter()
-                .map(|found| Task { path: found.path, row: None, work: Work::Index })
-                .collect();
-            return Ok(Plan { tasks, gone: Vec::new(), found, forced: force });
+            let task = |Found { path, size_bytes }| Task {
+                path,
+                row: None,
+                work: Work::Index,
+                size_bytes,
+                content: None,
+            };
+            let new = listing.found.into_iter().map(task).collect();
+            return Ok(Plan { new, found, forced: force, ..Plan::default() });
         }
 
-        let scans = self.scan(listing.found, observer).await?;
+        let known = rows.iter().map(|(path, row)| (path.clone(), row.hash.clone())).collect();
+        let scans = self.scan(listing.found, known, observer).await?;
         let renames = renames(&rows, &scans);
         let moved: BTreeSet<DocumentPath> = renames.iter().map(|(_, to)| to.clone()).collect();
         self.rename(&mut rows, renames, observer, report).await?;
 
         let mut plan = Plan { found, ..Plan::default() };
         let mut sizes = Vec::new();
+        let mut recut = 0;
+        let in_index = rows.len();
         for (path, scan) in scans {
             let row = rows.remove(&path);
-            match scan {
+            let (hash, size_bytes, content) = match scan {
                 Scan::Skipped { reason, size_bytes } => {
                     report.skipped += 1;
                     observer.event(IndexEvent::Skipped { path: &path, reason: &reason });
                     if let (Some(_), Some(size_bytes)) = (&row, size_bytes) {
                         sizes.push(Change::Resize { path, size_bytes });
                     }
+                    continue;
                 }
-                Scan::Read { hash, size_bytes } => {
-                    let unchanged = row.as_ref().is_some_and(|row| row.hash == hash);
-                    if unchanged
-                        && row.as_ref().is_some_and(|row| row.size_bytes != Some(size_bytes))
-                    {
-                        sizes.push(Change::Resize { path: path.clone(), size_bytes });
-                    }
-                    let work =
-                        if !unchanged || (moved.contains(&path) && mode == ContextMode::Static) {
-                            Work::Index
-                        } else if moved.contains(&path) || redeclared {
-                            Work::Describe
-                        } else {
-                            continue;
-                        };
-                    plan.tasks.push(Task { path, row, work });
-                }
+                Scan::Read { hash, size_bytes, content } => (hash, size_bytes, content),
+            };
+            let task = |row, work| Task { path: path.clone(), row, work, size_bytes, content };
+            let Some(row) = row else {
+                plan.new.push(task(None, Work::Index));
+                continue;
+            };
+            let unchanged = row.hash == hash;
+            if unchanged && row.size_bytes != Some(size_bytes) {
+                sizes.push(Change::Resize { path: path.clone(), size_bytes });
             }
+            let is_moved = moved.contains(&path);
+            let work = if !unchanged || (is_moved && mode == ContextMode::Static) {
+                Work::Index
+            } else if row.recipe != self.registry.recipe_of(&path, &self.exclude_headings) {
+                recut += 1;
+                Work::Recut
+            } else if is_moved || redeclared {
+                Work::Describe
+            } else {
+                if pending.contains(&path) {
+                    plan.unfinished.insert(path);
+                }
+                continue;
+            };
+            plan.changed.push(task(Some(row), work));
+        }
+        if recut > 0 {
+            observer.event(IndexEvent::Recutting { documents: recut });
         }
         if !sizes.is_empty()
             && let Err(error) = self.store.apply(sizes).await
@@ -138,7 +175,23 @@ impl Indexer {
             observer.event(IndexEvent::Warning(&text));
         }
         plan.gone = rows.into_keys().collect();
+        self.warn_of_sweep(&plan.gone, in_index, observer);
         Ok(plan)
+    }
+
+    /// Warns of a sweep that takes most of the index away because of the formats
+    /// that are switched on, and not because files have gone.
+    fn warn_of_sweep(&self, gone: &[DocumentPath], in_index: usize, observer: &Arc<dyn Observer>) {
+        let unread = |path: &&DocumentPath| self.registry.parser_of(path).is_none();
+        let unread = gone.iter().filter(unread).count();
+        if unread * 2 > in_index {
+            let text = format!(
+                "{unread} of {in_index} documents leave the index because no parser is switched \
+                 on for them; if that is not meant, add their formats to [parsers].enabled of a \
+                 trusted groove.toml and index again"
+            );
+            observer.event(IndexEvent::Warning(&text));
+        }
     }
 
     async fn rename(
@@ -168,19 +221,24 @@ impl Indexer {
     }
 
     /// Hashes documents, several at a time; the result keeps their order.
+    ///
+    /// - `known`: the hashes that the store has.
     async fn scan(
         &self,
         found: Vec<Found>,
+        known: BTreeMap<DocumentPath, ContentHash>,
         observer: &Arc<dyn Observer>,
     ) -> Result<Vec<(DocumentPath, Scan)>, AppError> {
         let observer = Arc::clone(observer);
         self.blocking("hashing", move |indexer| {
             let threads = thread::available_parallelism().map_or(1, usize::from).min(found.len());
             let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+            let kept = AtomicU64::new(0);
             let work = || {
                 let mut scans = Vec::new();
                 while let Some(entry) = found.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    scans.push((entry.path.clone(), indexer.scan_one(&entry.path)));
+                    let scan = indexer.scan_one(&entry.path, known.get(&entry.path), &kept);
+                    scans.push((entry.path.clone(), scan));
                     let done = done.fetch_add(1, Ordering::Relaxed) + 1;
                     observer.event(IndexEvent::Scanning { done, total: found.len() });
                 }
@@ -204,10 +262,15 @@ impl Indexer {
         .await?
     }
 
-    fn scan_one(&self, path: &DocumentPath) -> Scan {
+    fn scan_one(&self, path: &DocumentPath, known: Option<&ContentHash>, kept: &AtomicU64) -> Scan {
         match self.source.read(path, self.cap(path).size) {
             Ok(content) => {
-                Scan::Read { size_bytes: content.bytes.len() as u64, hash: content.hash }
+                let (hash, size_bytes) = (content.hash.clone(), content.bytes.len() as u64);
+                // What has changed is about to be parsed.
+                let keep = known != Some(&hash)
+                    && size_bytes <= KEPT_FILE_BYTES
+                    && kept.fetch_add(size_bytes, Ordering::Relaxed) + size_bytes <= KEPT_BYTES;
+                Scan::Read { hash, size_bytes, content: keep.then_some(content) }
             }
             Err(error) => Scan::Skipped {
                 reason: self.skip_reason(path, &error),

@@ -1,18 +1,20 @@
-//! Reading and cutting documents, ahead of what is being embedded.
+//! Reading and cutting documents, ahead of what is being written.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::thread;
 
-use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinHandle;
 
+use crate::app::error::AppError;
 use crate::app::index::Indexer;
 use crate::app::index::plan::{Task, Work, measured};
 use crate::domain::document::DocumentPath;
 use crate::domain::frontmatter;
 use crate::domain::quality::{self, Profile};
 use crate::ports::chunk_store::{Document, NewChunk};
+use crate::ports::document_source::Content;
 use crate::ports::parser::{ParseInput, ParsedDocument};
 
 /// How much text may be read but not yet written, in KiB, as a rule.
@@ -27,7 +29,41 @@ pub(super) struct Prepared {
     pub(super) work: Work,
     pub(super) outcome: Outcome,
     /// Gives the bytes in flight back when the document is done with.
-    pub(super) in_flight: Option<OwnedSemaphorePermit>,
+    pub(super) in_flight: OwnedSemaphorePermit,
+}
+
+/// Documents on their way, in the order of their tasks.
+pub(super) struct Prepare {
+    queue: mpsc::Receiver<JoinHandle<Prepared>>,
+    feeding: JoinHandle<()>,
+}
+
+impl Prepare {
+    /// The next document; none after the last.
+    ///
+    /// # Errors
+    ///
+    /// [`AppError::Interrupted`] if a document was lost on the way: nothing may
+    /// be swept then, and nothing recorded as done.
+    pub(super) async fn next(&mut self) -> Result<Option<Prepared>, AppError> {
+        let interrupted = |_| AppError::Interrupted { what: "reading the documents" };
+        match self.queue.recv().await {
+            Some(document) => document.await.map(Some).map_err(interrupted),
+            None => (&mut self.feeding).await.map(|()| None).map_err(interrupted),
+        }
+    }
+
+    /// Whether no document waits to be taken.
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+}
+
+impl Drop for Prepare {
+    fn drop(&mut self) {
+        // The run may have stopped.
+        self.feeding.abort();
+    }
 }
 
 /// What reading a document came to.
@@ -54,40 +90,52 @@ impl Indexer {
         (self.in_flight_kib / 2).max(1)
     }
 
-    /// Reads and cuts documents on a thread of its own, in the order of the
-    /// tasks, as far ahead as the memory bounds allow. Whether it came to its
-    /// end, the handle tells.
-    pub(super) fn prepare(
-        &self,
-        tasks: Vec<Task>,
-        declared: Arc<BTreeSet<String>>,
-    ) -> (mpsc::Receiver<Prepared>, JoinHandle<()>) {
-        let (sender, receiver) = mpsc::channel(IN_FLIGHT_DOCUMENTS);
+    /// Reads and cuts documents, several at a time, as far ahead as the memory
+    /// bounds allow. They come out in the order of the tasks.
+    pub(super) fn prepare(&self, tasks: Vec<Task>, declared: Arc<BTreeSet<String>>) -> Prepare {
+        let (sender, queue) = mpsc::channel(IN_FLIGHT_DOCUMENTS);
         let budget = Arc::new(Semaphore::new(self.in_flight_kib as usize));
+        let threads = thread::available_parallelism().map_or(1, usize::from);
+        let threads = Arc::new(Semaphore::new(threads));
         let indexer = self.clone();
-        let runtime = Handle::current();
-        let preparing = tokio::task::spawn_blocking(move || {
-            for Task { path, row, work } in tasks {
-                let outcome = indexer.prepare_one(&path, &declared);
-                let held = runtime.block_on(
-                    Arc::clone(&budget).acquire_many_owned(weight(&outcome, indexer.group_kib())),
-                );
-                let prepared = Prepared { path, row, work, outcome, in_flight: held.ok() };
-                if sender.blocking_send(prepared).is_err() {
-                    // The run has stopped.
+        let feeding = tokio::spawn(async move {
+            for task in tasks {
+                // Both are given out in the order of the tasks, so that the
+                // document which is waited for is never one that waits.
+                let weight = weight(task.size_bytes, indexer.group_kib());
+                let held = Arc::clone(&budget).acquire_many_owned(weight).await;
+                let thread = Arc::clone(&threads).acquire_owned().await;
+                let (Ok(in_flight), Ok(thread)) = (held, thread) else { break };
+                let (indexer, declared) = (indexer.clone(), Arc::clone(&declared));
+                let document = tokio::task::spawn_blocking(move || {
+                    let Task { path, row, work, content, .. } = task;
+                    let outcome = indexer.prepare_one(&path, content, &declared);
+                    drop(thread);
+                    Prepared { path, row, work, outcome, in_flight }
+                });
+                if sender.send(document).await.is_err() {
                     break;
                 }
             }
         });
-        (receiver, preparing)
+        Prepare { queue, feeding }
     }
 
-    fn prepare_one(&self, path: &DocumentPath, declared: &BTreeSet<String>) -> Outcome {
+    fn prepare_one(
+        &self,
+        path: &DocumentPath,
+        known: Option<Content>,
+        declared: &BTreeSet<String>,
+    ) -> Outcome {
         let Some(parser) = self.registry.parser_of(path) else {
             let reason = "no parser is switched on for this extension".to_owned();
             return Outcome::Skipped { reason, size_bytes: None };
         };
-        let content = match self.source.read(path, self.cap(path).size) {
+        let read = match known {
+            Some(content) => Ok(content),
+            None => self.source.read(path, self.cap(path).size),
+        };
+        let content = match read {
             Ok(content) => content,
             Err(error) => {
                 let size_bytes = measured(&error);
@@ -120,6 +168,7 @@ impl Indexer {
             fields: frontmatter::declared_fields(&metadata, declared),
             tags: metadata.tags,
             hash: content.hash,
+            recipe: self.registry.recipe_of(path, &self.exclude_headings),
             size_bytes,
             indexed_at: (self.clock)(),
             path: path.clone(),
@@ -129,13 +178,8 @@ impl Indexer {
     }
 }
 
-/// What a document holds of the memory in flight: no more than a group may.
-fn weight(outcome: &Outcome, most: u32) -> u32 {
-    let bytes = match outcome {
-        Outcome::Skipped { .. } => 0,
-        Outcome::Parsed(parsed) => {
-            parsed.chunks.iter().map(|chunk| chunk.chunk.content.len()).sum::<usize>()
-        }
-    };
-    u32::try_from(bytes / 1024).unwrap_or(u32::MAX).clamp(1, most)
+/// What a document holds of the memory in flight, in KiB: no more than a group
+/// may.
+fn weight(size_bytes: u64, most: u32) -> u32 {
+    u32::try_from(size_bytes / 1024).unwrap_or(u32::MAX).clamp(1, most)
 }

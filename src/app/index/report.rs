@@ -32,6 +32,19 @@ pub enum IndexEvent<'a> {
         /// Documents to hash.
         total: usize,
     },
+    /// So many new documents can be found by their text; their vectors follow.
+    Texts {
+        /// Documents whose text is in the index.
+        done: usize,
+        /// New documents.
+        total: usize,
+    },
+    /// Unchanged documents are about to be read again, since their chunks were
+    /// made by an earlier version or under other settings.
+    Recutting {
+        /// How many.
+        documents: usize,
+    },
     /// So many documents are settled, whether they had changed or not.
     Advanced {
         /// Documents settled.

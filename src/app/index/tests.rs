@@ -2,10 +2,14 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use crate::app::error::AppError;
-use crate::app::testing::Bench;
-use crate::domain::chunk::ContextMode;
+use crate::app::index::{Indexer, Observer};
+use crate::app::search::Patience;
+use crate::app::testing::{Bench, Log};
+use crate::domain::chunk::{Chunk, ContextMode, LineRange};
+use crate::domain::document::DocumentPath;
 use crate::domain::embedding::ModelIdentity;
-use crate::ports::chunk_store::Change;
+use crate::domain::search::SearchRequest;
+use crate::ports::chunk_store::{Change, Document, NewChunk, StoredChunk};
 use crate::ports::embedder::EmbedError;
 
 const LONG: &str = "## One\n\nA first section that is long enough to stand alone, by far.\n\n\
@@ -457,16 +461,325 @@ async fn contexts_are_kept_in_static_mode_and_the_recorded_mode_wins() {
     assert_eq!(bench.chunks_of("notes/a.md").await[0].chunk.context, None);
 }
 
-// IDX-17
+// IDX-17 SRCH-107
 #[tokio::test]
 async fn a_run_that_stops_records_no_declared_fields_and_the_next_one_goes_on() {
     let bench = Bench::new(&[("a.md", LONG)]);
-    *bench.counting.broken.lock().unwrap() = true;
+    bench.run().await;
+    bench.source.put("groove-schema.toml", "[fields.status]\n");
+    bench.source.put("a.md", LONG.replace("first", "other"));
+    bench.counting.fail_next();
     bench.indexer.run(false, &bench.observer()).await.unwrap_err();
     assert_eq!(bench.summary().await.declared_fields, None);
-    *bench.counting.broken.lock().unwrap() = false;
     assert_eq!(bench.run().await.updated, 1);
     assert!(bench.summary().await.declared_fields.is_some());
+}
+
+// IDX-02 IDX-13
+#[tokio::test]
+async fn new_documents_are_found_by_their_text_before_a_model_is_there() {
+    let bench = Bench::new(&[("a.md", LONG), ("b.md", "Some text about tides and the moon.")]);
+    *bench.counting.broken.lock().unwrap() = true;
+    bench.indexer.run(false, &bench.observer()).await.unwrap_err();
+    let summary = bench.summary().await;
+    assert_eq!((summary.documents, summary.pending_chunks, summary.has_vectors), (2, 3, false));
+    assert!(summary.declared_fields.is_some(), "all that a filter asks for is there");
+    let request = SearchRequest { query: "tides".into(), ..SearchRequest::default() };
+    let answer = bench.searcher().search(&request, Patience::AnswerFromText).await.unwrap();
+    assert_eq!(answer.hits[0].path, "b.md");
+    assert_eq!(answer.pending_chunks, 3);
+
+    *bench.counting.broken.lock().unwrap() = false;
+    bench.log.take();
+    let report = bench.run().await;
+    assert_eq!((report.updated, report.documents, bench.embedded()), (2, 2, 3));
+    assert_eq!(bench.summary().await.pending_chunks, 0);
+    let log = bench.log.take();
+    assert!(log.contains(&"indexed a.md (2)".to_owned()), "{log:?}");
+    assert_eq!(log.last().unwrap(), "2/2");
+    let report = bench.run().await;
+    assert_eq!((report.updated, bench.embedded()), (0, 0));
+}
+
+#[tokio::test]
+async fn an_index_without_a_vector_takes_on_another_model() {
+    let bench = Bench::new(&[("a.md", LONG)]);
+    *bench.counting.broken.lock().unwrap() = true;
+    bench.indexer.run(false, &bench.observer()).await.unwrap_err();
+    let other = ModelIdentity { model: "other".into(), dimension: 3 };
+    bench.indexer.store.apply(vec![Change::Identify(other)]).await.unwrap();
+    *bench.counting.broken.lock().unwrap() = false;
+    assert_eq!(bench.run().await.updated, 1);
+    assert_eq!(bench.summary().await.identity.unwrap().model, "hashing");
+}
+
+/// So many documents of about 2 KiB each, all different.
+fn many(count: usize) -> Vec<(String, String)> {
+    let text = |number: usize| format!("Number {number}. {}", format!("tide{number} ").repeat(250));
+    (0..count).map(|number| (format!("{number:04}.md"), text(number))).collect()
+}
+
+// IDX-07 IDX-17
+#[tokio::test]
+async fn vectors_that_were_made_before_a_failure_are_not_made_again() {
+    let bench = Bench::new(&[]);
+    for (path, text) in many(100) {
+        bench.source.put(path, text);
+    }
+    let counting = Arc::clone(&bench.counting);
+    bench.log.when("indexed 0000.md (1)", move || counting.fail_next());
+    bench.indexer.run(false, &bench.observer()).await.unwrap_err();
+    let made = bench.embedded();
+    let left = bench.summary().await.pending_chunks;
+    assert!(made > 0 && left > 0, "{made} made, {left} left");
+    assert_eq!(made as u64 + left, 100);
+    bench.run().await;
+    assert_eq!(bench.embedded() as u64, left);
+}
+
+// IDX-B17
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_need_not_wait_for_a_run_to_end() {
+    let bench = Bench::new(&[]);
+    for (path, text) in many(200) {
+        bench.source.put(path, text);
+    }
+    let (indexer, observer) = (bench.indexer.clone(), bench.observer());
+    let source = Arc::clone(&bench.source);
+    let runtime = tokio::runtime::Handle::current();
+    bench.log.when("text 200/200", move || {
+        source.put("new.md", "Some text about harbours.");
+        runtime.spawn(async move {
+            let part = ["new.md".to_owned()].into();
+            indexer.catch_up(&part, &observer).await.unwrap();
+        });
+    });
+    bench.run().await;
+    let log = bench.log.take();
+    let at = |line: &str| log.iter().position(|told| told == line);
+    assert!(at("indexed new.md (1)").unwrap() < at("indexed 0199.md (1)").unwrap(), "{log:?}");
+}
+
+// IDX-62
+#[tokio::test]
+async fn a_text_that_stands_elsewhere_already_is_not_embedded_again() {
+    let bench = Bench::new(&[("a.md", LONG)]);
+    bench.run().await;
+    bench.embedded();
+    bench.source.put("copy.md", LONG);
+    bench
+        .source
+        .put("b.md", format!("{LONG}\n## Three\n\nA third section, long enough as well.\n"));
+    bench.source.put("c.md", "Text about tides, twice.");
+    bench.source.put("d.md", "Text about tides, twice.");
+    let report = bench.run().await;
+    assert_eq!((report.updated, bench.embedded()), (4, 2));
+    assert_eq!(bench.summary().await.pending_chunks, 0);
+    // The same for a document that is changed.
+    bench.source.put("c.md", LONG);
+    let report = bench.run().await;
+    assert_eq!((report.updated, bench.embedded()), (1, 0));
+}
+
+// IDX-62
+#[tokio::test]
+async fn what_is_known_of_a_chunk_besides_its_text_follows_without_embedding() {
+    let bench = Bench::new(&[("a.md", LONG)]);
+    bench.run().await;
+    bench.embedded();
+    let stored = bench.chunks_of("a.md").await;
+    let ids: Vec<_> = stored.iter().map(|chunk| chunk.id).collect();
+    let snapshot = bench.indexer.store.snapshot().await.unwrap();
+    let vectors = snapshot.embeddings(&ids).await.unwrap();
+    drop(snapshot);
+    let elsewhere = |(stored, embedding): (&StoredChunk, _)| {
+        let chunk = Chunk { lines: Some(LineRange { start: 7, end: 8 }), ..stored.chunk.clone() };
+        NewChunk { chunk, quality: 1.0, embedding }
+    };
+    let chunks = stored.iter().zip(vectors).map(elsewhere).collect();
+    let document = (*stored[0].document).clone();
+    bench.indexer.store.apply(vec![Change::Put { document, chunks }]).await.unwrap();
+    bench.source.put("a.md", format!("---\ntitle: New\n---\n{LONG}"));
+    let report = bench.run().await;
+    assert_eq!((report.updated, bench.embedded()), (1, 0));
+    let plain = |chunks: &[StoredChunk]| -> Vec<Chunk> {
+        chunks.iter().map(|chunk| chunk.chunk.clone()).collect()
+    };
+    assert_eq!(plain(&bench.chunks_of("a.md").await), plain(&stored));
+}
+
+// IDX-B14 IDX-B19 IDX-73
+#[tokio::test]
+async fn other_settings_cut_unchanged_documents_anew_and_embed_what_is_new() {
+    let mut bench = Bench::new(&[("a.md", LONG), ("b.md", "Some text about tides.")]);
+    bench.run().await;
+    bench.embedded();
+    bench.indexer.exclude_headings = vec!["Two".into()];
+    bench.log.take();
+    let report = bench.run().await;
+    assert_eq!((report.updated, bench.embedded()), (1, 0));
+    assert_eq!(bench.chunks_of("a.md").await.len(), 1);
+    assert!(bench.log.take().contains(&"recutting 2".to_owned()));
+    // Once is enough.
+    let before = bench.summary().await.generation;
+    assert_eq!(bench.run().await.updated, 0);
+    assert_eq!(bench.summary().await.generation, before, "nothing is written");
+    bench.indexer.exclude_headings = Vec::new();
+    let report = bench.run().await;
+    assert_eq!((report.updated, bench.embedded()), (1, 1));
+}
+
+/// Makes the rows what an earlier program would have written.
+async fn age(bench: &Bench) {
+    let snapshot = bench.indexer.store.snapshot().await.unwrap();
+    let mut changes = Vec::new();
+    for document in snapshot.documents().await.unwrap() {
+        let mut document = (*document).clone();
+        document.recipe = None;
+        document.tags.retain(|tag| tag != "frontmatter:unparsed");
+        document.indexed_at = "2020-01-01T00:00:00Z".to_owned();
+        changes.push(Change::Describe(document));
+    }
+    bench.indexer.store.apply(changes).await.unwrap();
+}
+
+// IDX-141 IDX-90 IDX-B19 CLI-57
+#[tokio::test]
+async fn an_index_of_an_earlier_program_is_looked_through_once() {
+    let bench = Bench::new(&[
+        ("a.md", &format!("---\ntags: [x\n---\n{LONG}")),
+        ("b.md", "Some text about tides."),
+        ("c.md", "Some text about harbours."),
+    ]);
+    bench.run().await;
+    age(&bench).await;
+    bench.embedded();
+    bench.log.take();
+    // A file that cannot be read is looked at another time.
+    bench.source.put_failing("c.md");
+    let report = bench.run().await;
+    assert_eq!((report.updated, report.frontmatter_unparsed, report.skipped), (0, 1, 1));
+    assert_eq!(bench.embedded(), 0);
+    assert_eq!(bench.chunks_of("a.md").await[0].document.tags, ["frontmatter:unparsed"]);
+    assert_eq!(bench.chunks_of("b.md").await[0].document.indexed_at, "2020-01-01T00:00:00Z");
+    let log = bench.log.take();
+    assert!(log.contains(&"recutting 2".to_owned()), "{log:?}");
+    assert!(log.iter().any(|line| line.starts_with("note: Tagged 1 unchanged")), "{log:?}");
+
+    bench.source.put("c.md", "Some text about harbours.");
+    let report = bench.run().await;
+    assert_eq!((report.updated, report.frontmatter_unparsed), (0, 0));
+    assert!(bench.log.take().contains(&"recutting 1".to_owned()));
+    let before = bench.summary().await.generation;
+    bench.run().await;
+    assert_eq!(bench.summary().await.generation, before, "nothing is written");
+}
+
+// IDX-146
+#[tokio::test]
+async fn following_changes_catches_nothing_up_elsewhere() {
+    let bench = Bench::new(&[("a.md", LONG), ("b.md", "Some text about tides.")]);
+    bench.run().await;
+    age(&bench).await;
+    bench.source.put("b.md", "Some text about the moon.");
+    let part = ["b.md".to_owned()].into();
+    bench.indexer.catch_up(&part, &bench.observer()).await.unwrap();
+    assert_eq!(bench.chunks_of("a.md").await[0].document.recipe, None);
+    assert!(bench.chunks_of("b.md").await[0].document.recipe.is_some());
+}
+
+// IDX-09 IDX-B04
+#[tokio::test]
+async fn an_index_of_another_knowledge_base_beside_this_one_is_left_alone() {
+    let bench = Bench::new(&[("a.md", LONG)]);
+    bench.source.rename("notes");
+    bench.run().await;
+    assert_eq!(bench.summary().await.root.as_deref(), Some("notes"));
+    bench.source.rename("journal");
+    bench.source.put("b.md", "Some text about tides.");
+    bench.source.put_neighbour("notes");
+    let error = bench.indexer.run(false, &bench.observer()).await.unwrap_err();
+    assert!(matches!(error, AppError::OtherRoot { .. }), "{error}");
+    for fact in ["\"notes\"", "\"journal\"", "--force"] {
+        assert!(error.to_string().contains(fact), "{error}");
+    }
+    assert_eq!(bench.paths().await, ["a.md"]);
+    let part = ["b.md".to_owned()].into();
+    let error = bench.indexer.catch_up(&part, &bench.observer()).await.unwrap_err();
+    assert!(matches!(error, AppError::OtherRoot { .. }), "{error}");
+    bench.run_forced().await;
+    assert_eq!(bench.summary().await.root.as_deref(), Some("journal"));
+    assert_eq!(bench.run().await.documents, 2);
+}
+
+// IDX-B04
+#[tokio::test]
+async fn a_knowledge_base_that_was_renamed_keeps_its_index() {
+    let bench = Bench::new(&[("a.md", LONG)]);
+    bench.run().await;
+    bench.embedded();
+    bench.source.rename("elsewhere");
+    let report = bench.run().await;
+    assert_eq!((report.updated, bench.embedded()), (0, 0));
+    assert_eq!(bench.summary().await.root.as_deref(), Some("elsewhere"));
+}
+
+// IDX-66 IDX-B12
+#[tokio::test]
+async fn a_sweep_of_most_of_the_index_is_announced() {
+    let bench = Bench::new(&[("a.md", LONG)]);
+    bench.run().await;
+    let template = (*bench.chunks_of("a.md").await[0].document).clone();
+    let put = |path: &str| Change::Put {
+        document: Document { path: DocumentPath::new(path).unwrap(), ..template.clone() },
+        chunks: Vec::new(),
+    };
+    bench.indexer.store.apply(vec![put("x.pdf"), put("y.pdf")]).await.unwrap();
+    bench.log.take();
+    let report = bench.run().await;
+    assert_eq!((report.deleted, report.documents), (2, 1));
+    let log = bench.log.take();
+    let warning = log.iter().find(|line| line.starts_with("warning: 2 of 3 documents"));
+    assert!(warning.is_some_and(|line| line.contains("[parsers].enabled")), "{log:?}");
+    let swept = log.iter().position(|line| line == "deleted x.pdf").unwrap();
+    assert!(log.iter().position(|line| line.starts_with("warning: 2 of 3")).unwrap() < swept);
+    bench.source.remove("a.md");
+    bench.run().await;
+    assert!(!bench.log.take().iter().any(|line| line.starts_with("warning")));
+}
+
+// IDX-B18 IDX-111
+#[tokio::test]
+async fn a_run_beside_another_one_says_so_and_goes_on() {
+    let bench = Bench::new(&[("a.md", LONG), ("b.md", "Some text about tides.")]);
+    let other = bench.indexer.store.announce("2026-04-16T09:00:00Z").await.unwrap();
+    other.advanced(3, 7);
+    let report = bench.run().await;
+    assert_eq!((report.updated, report.documents), (2, 2));
+    let log = bench.log.take();
+    assert!(log[0].starts_with("warning: another process"), "{log:?}");
+    for fact in ["2026-04-16T09:00:00Z", "3 of 7", &std::process::id().to_string()] {
+        assert!(log[0].contains(fact), "{log:?}");
+    }
+    drop(other);
+    assert_eq!(bench.indexer.store.runs().await.unwrap(), []);
+}
+
+// IDX-B18 IDX-111
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_another_process_finishes_meanwhile_is_taken_over() {
+    let bench = Bench::new(&[("a.md", LONG), ("b.md", "Some text about tides.")]);
+    // The other one has indexed all of it between our plan and our writing.
+    let other = Indexer { turn: Arc::default(), ..bench.indexer.clone() };
+    let quiet: Arc<dyn Observer> = Arc::new(Log::default());
+    bench.log.when("0/2", move || {
+        futures::executor::block_on(other.run(false, &quiet)).unwrap();
+    });
+    let report = bench.run().await;
+    assert_eq!((report.documents, report.updated), (2, 0));
+    assert_eq!(bench.embedded(), 3, "each text once");
+    assert_eq!(bench.summary().await.pending_chunks, 0);
+    assert!(bench.log.take().contains(&"2/2".to_owned()));
 }
 
 /// A run that waits for itself never ends; this says so instead.
@@ -504,7 +817,7 @@ async fn many_large_documents_with_little_to_embed_do_not_stop_a_run() {
         bench.source.put(format!("{number}.md"), text(end));
     }
     let report = run_within_a_minute(&bench).await;
-    assert_eq!((report.updated, bench.embedded()), (44, 44));
+    assert_eq!((report.updated, bench.embedded()), (44, 1), "all have the same end");
 }
 
 // IDX-56 IDX-59
@@ -525,21 +838,6 @@ async fn an_edit_between_hashing_and_reading_is_not_lost() {
     let chunks = bench.chunks_of("a.md").await;
     assert!(chunks[0].chunk.content.contains("edited section"), "{:?}", chunks[0].chunk);
     assert_eq!(chunks[0].document.fields["status"], ["final"]);
-}
-
-// SRCH-107 IDX-17
-#[tokio::test]
-async fn a_schema_refresh_that_stops_leaves_the_fields_pending() {
-    let bench = Bench::new(&[("a.md", LONG)]);
-    bench.run().await;
-    bench.source.put("groove-schema.toml", "[fields.status]\n");
-    bench.source.put("a.md", LONG.replace("first", "other"));
-    *bench.counting.refused.lock().unwrap() = None;
-    bench.counting.fail_next();
-    bench.indexer.run(false, &bench.observer()).await.unwrap_err();
-    assert_eq!(bench.summary().await.declared_fields, None);
-    bench.run().await;
-    assert!(bench.summary().await.declared_fields.is_some());
 }
 
 // IDX-114

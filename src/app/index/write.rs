@@ -1,24 +1,28 @@
-//! Embedding and writing what a plan asks for.
+//! Writing what a plan asks for: the texts of new documents at once, changed
+//! documents once they are embedded.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use tokio::sync::OwnedSemaphorePermit;
-
 use crate::app::error::AppError;
-use crate::app::index::plan::{Plan, Work};
+use crate::app::index::plan::{Plan, Task, Work};
 use crate::app::index::prepare::{Outcome, Parsed, Prepared};
-use crate::app::index::{IndexEvent, Indexer, Observer, Report};
-use crate::domain::chunk::{ChunkId, ContextMode};
+use crate::app::index::tally::{Effect, Tally};
+use crate::app::index::{IndexEvent, Indexer};
+use crate::domain::chunk::{ChunkId, ContextMode, TextHash};
 use crate::domain::document::DocumentPath;
 use crate::domain::embedding::Embedding;
-use crate::ports::chunk_store::{Change, Document, NewChunk, StoredChunk};
+use crate::domain::frontmatter::UNPARSED_TAG;
+use crate::ports::chunk_store::{Change, Document, NewChunk, Snapshot, StoredChunk};
 use crate::ports::embedder::EmbedError;
 
 /// How much text is embedded and committed together: enough to keep every
 /// processor busy, little enough to lose or to wait for.
-const GROUP_BYTES: usize = 64 * 1024;
+pub(super) const GROUP_BYTES: usize = 64 * 1024;
 const GROUP_DOCUMENTS: usize = 64;
+
+/// How many new documents are committed together as text.
+const TEXT_DOCUMENTS: usize = 256;
 
 /// How many times as much goes to a remote model together, which takes several
 /// requests at a time.
@@ -53,70 +57,157 @@ enum Wanted {
     Nothing,
 }
 
-/// Counts what is done and tells the observer.
-struct Tally<'a> {
-    observer: &'a Arc<dyn Observer>,
-    report: &'a mut Report,
-    found: usize,
-    done: usize,
-    redescribed: usize,
-    forced: bool,
-    inputs: Inputs,
-}
-
-/// What became of the texts that a model was given.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Inputs {
-    /// Documents of which it did not take a text.
-    pub(super) rejected: u64,
-    /// Whether it took any text at all.
-    pub(super) accepted: bool,
-}
-
 impl Indexer {
-    /// Carries a plan out.
+    /// Carries a plan out, but for the vectors of new documents, which are left
+    /// to come.
     pub(super) async fn carry_out(
         &self,
         plan: Plan,
         mode: ContextMode,
         declared: Arc<BTreeSet<String>>,
-        observer: &Arc<dyn Observer>,
-        report: &mut Report,
-    ) -> Result<Inputs, AppError> {
-        let Plan { tasks, gone, found, forced } = plan;
-        let done = found - tasks.len();
-        let inputs = Inputs::default();
-        let mut tally = Tally { observer, report, found, done, redescribed: 0, forced, inputs };
-        observer.event(IndexEvent::Advanced { done, total: found });
+        tally: &mut Tally<'_>,
+    ) -> Result<(), AppError> {
+        let Plan { new, changed, gone, .. } = plan;
+        self.store_texts(new, mode, Arc::clone(&declared), tally).await?;
+        self.update(changed, mode, declared, tally).await?;
+        self.sweep(gone, tally).await?;
+        if tally.redescribed > 0 {
+            let count = tally.redescribed;
+            tally.note(&format!("re-read the metadata of {count} unchanged document(s)"));
+        }
+        if tally.tagged > 0 {
+            let count = tally.tagged;
+            tally.note(&format!(
+                "Tagged {count} unchanged Markdown document(s) whose frontmatter is not understood"
+            ));
+        }
+        Ok(())
+    }
 
-        let factor = if self.model.is_remote() { REMOTE_FACTOR } else { 1 };
-        let (mut prepared, preparing) = self.prepare(tasks, declared);
+    /// Stores new documents without vectors, so that they can be found by their
+    /// text.
+    async fn store_texts(
+        &self,
+        tasks: Vec<Task>,
+        mode: ContextMode,
+        declared: Arc<BTreeSet<String>>,
+        tally: &mut Tally<'_>,
+    ) -> Result<(), AppError> {
+        let total = tasks.len();
+        let mut stored = 0;
+        let mut prepare = self.prepare(tasks, declared);
         let mut group = Group::default();
-        while let Some(next) = prepared.recv().await {
-            let member = self.want(next, mode, &mut tally).await?;
-            group.bytes += member.pending_bytes(mode);
-            group.held_kib += member.held_kib();
-            group.members.push(member);
+        while let Some(mut next) = prepare.next().await? {
+            let change = match parsed(&mut next, mode, tally) {
+                Some(Parsed { document, chunks, .. }) if !chunks.is_empty() => {
+                    Wanted::Chunks { document, chunks }
+                }
+                Some(_) => {
+                    tally.skipped(&next.path, NOTHING_TO_INDEX);
+                    Wanted::Nothing
+                }
+                None => Wanted::Nothing,
+            };
+            if matches!(change, Wanted::Nothing) {
+                tally.settled(&next.path, next.work, Effect::None);
+                stored += 1;
+                continue;
+            }
+            group.add(Member { prepared: next, change });
+            if group.members.len() >= TEXT_DOCUMENTS
+                || group.held_kib >= self.group_kib() as usize
+                || prepare.is_empty() && group.members.len() >= total.min(GROUP_DOCUMENTS)
+            {
+                stored += self.store_group(std::mem::take(&mut group), tally).await?;
+                tally.texts(stored, total);
+            }
+        }
+        stored += self.store_group(group, tally).await?;
+        if total > 0 {
+            tally.texts(stored, total);
+        }
+        Ok(())
+    }
+
+    async fn store_group(
+        &self,
+        mut group: Group,
+        tally: &mut Tally<'_>,
+    ) -> Result<usize, AppError> {
+        let count = group.members.len();
+        self.leave_out_what_is_done(&mut group, tally).await?;
+        let (changes, held): (Vec<_>, Vec<_>) = group
+            .members
+            .into_iter()
+            .map(|Member { prepared, change }| {
+                (change.into_change(prepared.path), prepared.in_flight)
+            })
+            .unzip();
+        let changes: Vec<Change> = changes.into_iter().flatten().collect();
+        if !changes.is_empty() {
+            self.store.apply(changes).await?;
+        }
+        drop(held);
+        Ok(count)
+    }
+
+    /// Takes documents out of a group that somebody else has written meanwhile,
+    /// from the same bytes.
+    async fn leave_out_what_is_done(
+        &self,
+        group: &mut Group,
+        tally: &mut Tally<'_>,
+    ) -> Result<(), AppError> {
+        if group.members.is_empty() {
+            return Ok(());
+        }
+        let paths: Vec<DocumentPath> =
+            group.members.iter().map(|member| member.prepared.path.clone()).collect();
+        let rows = self.store.snapshot().await?.documents_at(&paths).await?;
+        for (member, row) in group.members.iter_mut().zip(rows) {
+            let is_news = row.is_some() && row != member.prepared.row;
+            if let (true, Some(row), Wanted::Chunks { document, .. }) =
+                (is_news, row, &member.change)
+                && row.hash == document.hash
+                && row.recipe == document.recipe
+            {
+                member.change = Wanted::Nothing;
+                tally.settled(&member.prepared.path, member.prepared.work, Effect::None);
+            }
+        }
+        group.members.retain(|member| !matches!(member.change, Wanted::Nothing));
+        Ok(())
+    }
+
+    /// Brings documents up to date that the store has something of. Each keeps
+    /// what it has until the new is complete.
+    async fn update(
+        &self,
+        tasks: Vec<Task>,
+        mode: ContextMode,
+        declared: Arc<BTreeSet<String>>,
+        tally: &mut Tally<'_>,
+    ) -> Result<(), AppError> {
+        let factor = self.group_factor();
+        let mut prepare = self.prepare(tasks, declared);
+        let mut group = Group::default();
+        while let Some(next) = prepare.next().await? {
+            group.add(self.want(next, mode, tally).await?);
             // What a group holds is what the preparation waits for.
             let full = group.bytes >= GROUP_BYTES * factor
                 || group.members.len() >= GROUP_DOCUMENTS * factor
                 || group.held_kib >= self.group_kib() as usize;
             // A document that needs no model is not kept waiting for more.
-            if full || (prepared.is_empty() && group.bytes == 0) {
-                self.flush(std::mem::take(&mut group), mode, &mut tally).await?;
+            if full || (prepare.is_empty() && group.bytes == 0) {
+                self.flush(std::mem::take(&mut group), tally).await?;
             }
         }
-        self.flush(group, mode, &mut tally).await?;
-        // A preparation that broke off has left documents out: nothing may be
-        // swept, and nothing recorded as done.
-        preparing.await.map_err(|_| AppError::Interrupted { what: "reading the documents" })?;
-        self.sweep(gone, &mut tally).await?;
-        if tally.redescribed > 0 {
-            let text =
-                format!("re-read the metadata of {} unchanged document(s)", tally.redescribed);
-            observer.event(IndexEvent::Note(&text));
-        }
-        Ok(tally.inputs)
+        self.flush(group, tally).await
+    }
+
+    /// How many times as much is embedded together.
+    pub(super) fn group_factor(&self) -> usize {
+        if self.model.is_remote() { REMOTE_FACTOR } else { 1 }
     }
 
     /// Decides what a document needs, and takes over the vectors of chunks that
@@ -127,49 +218,28 @@ impl Indexer {
         mode: ContextMode,
         tally: &mut Tally<'_>,
     ) -> Result<Member, AppError> {
-        let outcome = std::mem::replace(&mut prepared.outcome, Outcome::nothing());
-        let parsed = match outcome {
-            Outcome::Parsed(parsed) => parsed,
-            Outcome::Skipped { reason, size_bytes } => {
-                tally.skipped(&prepared.path, &reason);
-                let change = match size_bytes {
-                    Some(size_bytes) if prepared.row.is_some() => Wanted::Size(size_bytes),
-                    _ => Wanted::Nothing,
-                };
-                return Ok(Member { prepared, change });
-            }
+        let size = match &prepared.outcome {
+            Outcome::Skipped { size_bytes: Some(size_bytes), .. } => Wanted::Size(*size_bytes),
+            _ => Wanted::Nothing,
         };
-        let Parsed { document, mut chunks, frontmatter_error, warnings } = *parsed;
-        for warning in &warnings {
-            tally.observer.event(IndexEvent::Warning(&format!("{}: {warning}", prepared.path)));
-        }
-        if let Some(row) = &prepared.row
-            && row.hash != document.hash
-        {
-            // Edited since it was hashed: its chunks are no longer the known ones.
-            prepared.work = Work::Index;
-        }
-        if let (Some(reason), Work::Index) = (&frontmatter_error, prepared.work) {
-            tally.report.frontmatter_unparsed += 1;
-            let path = &prepared.path;
-            tally.observer.event(IndexEvent::FrontmatterUnparsed { path, reason });
-        }
+        let Some(Parsed { document, mut chunks, .. }) = parsed(&mut prepared, mode, tally) else {
+            return Ok(Member { prepared, change: size });
+        };
         if chunks.is_empty() {
-            tally.skipped(&prepared.path, "there is nothing in it to index");
-            let change = if prepared.row.is_some() { Wanted::Removal } else { Wanted::Nothing };
-            return Ok(Member { prepared, change });
-        }
-        if mode == ContextMode::Off {
-            for chunk in &mut chunks {
-                chunk.chunk.context = None;
-            }
+            tally.skipped(&prepared.path, NOTHING_TO_INDEX);
+            return Ok(Member { prepared, change: Wanted::Removal });
         }
         let Some(row) = prepared.row.clone() else {
             return Ok(Member { prepared, change: Wanted::Chunks { document, chunks } });
         };
+        let document = match prepared.work {
+            Work::Index => document,
+            // It was indexed when its text was.
+            _ => Document { indexed_at: row.indexed_at.clone(), ..document },
+        };
         if prepared.work == Work::Describe {
-            let same = *row == Document { indexed_at: row.indexed_at.clone(), ..document.clone() };
-            let change = if same { Wanted::Nothing } else { Wanted::Metadata(document) };
+            let change =
+                if *row == document { Wanted::Nothing } else { Wanted::Metadata(document) };
             return Ok(Member { prepared, change });
         }
         let snapshot = self.store.snapshot().await?;
@@ -177,27 +247,21 @@ impl Indexer {
         if same_chunks(&stored, &chunks) {
             return Ok(Member { prepared, change: Wanted::Metadata(document) });
         }
-        let ids: Vec<ChunkId> = stored.iter().map(|chunk| chunk.id).collect();
-        let vectors = snapshot.embeddings(&ids).await?;
-        reuse(&stored, vectors, &mut chunks, mode);
+        reuse(&*snapshot, &stored, &mut chunks).await?;
         Ok(Member { prepared, change: Wanted::Chunks { document, chunks } })
     }
 
-    async fn flush(
-        &self,
-        mut group: Group,
-        mode: ContextMode,
-        tally: &mut Tally<'_>,
-    ) -> Result<(), AppError> {
+    async fn flush(&self, mut group: Group, tally: &mut Tally<'_>) -> Result<(), AppError> {
+        self.leave_out_what_is_done(&mut group, tally).await?;
         if group.members.is_empty() {
             return Ok(());
         }
-        match self.embed(&mut group.members, mode, tally).await {
+        match self.embed(&mut group.members, tally).await {
             Ok(()) => {}
             Err(EmbedError::Refused { .. }) => {
                 // One of them is at fault; the others must not suffer.
                 for member in &mut group.members {
-                    match self.embed(std::slice::from_mut(member), mode, tally).await {
+                    match self.embed(std::slice::from_mut(member), tally).await {
                         Ok(()) => {}
                         Err(EmbedError::Refused { reason, .. }) => {
                             tally.rejected(&member.prepared.path, &reason);
@@ -229,38 +293,46 @@ impl Indexer {
     }
 
     /// Embeds the chunks that have no vector yet, all of these documents' in
-    /// one call.
-    async fn embed(
-        &self,
-        members: &mut [Member],
-        mode: ContextMode,
-        tally: &mut Tally<'_>,
-    ) -> Result<(), EmbedError> {
-        let texts: Vec<String> = members
-            .iter()
-            .flat_map(Member::pending)
-            .map(|chunk| chunk.chunk.embedding_text(mode))
-            .collect();
-        if texts.is_empty() {
-            return Ok(());
+    /// one call, and each text once.
+    async fn embed(&self, members: &mut [Member], tally: &mut Tally<'_>) -> Result<(), EmbedError> {
+        let mut places = HashMap::new();
+        let mut texts = Vec::new();
+        for chunk in members.iter().flat_map(Member::pending) {
+            let text = chunk.chunk.embedding_text();
+            places.entry(TextHash::of(&text)).or_insert_with(|| {
+                texts.push(text.into_owned());
+                texts.len() - 1
+            });
         }
-        let asked = texts.len();
-        let vectors = self.model.get().await?.embed_documents(&texts).await;
+        let vectors = self.embed_texts(&texts, tally).await?;
+        for chunk in members.iter_mut().flat_map(Member::pending_mut) {
+            let place = places.get(&TextHash::of(&chunk.chunk.embedding_text()));
+            chunk.embedding = place.and_then(|&place| vectors.get(place).cloned());
+        }
+        Ok(())
+    }
+
+    /// Embeds texts; loads the model if there are any.
+    pub(super) async fn embed_texts(
+        &self,
+        texts: &[String],
+        tally: &mut Tally<'_>,
+    ) -> Result<Vec<Embedding>, EmbedError> {
+        if texts.is_empty() {
+            return Ok(Vec::new());
+        }
+        let vectors = self.model.get().await?.embed_documents(texts).await;
         tally.inputs.accepted |= match &vectors {
             Ok(_) => true,
             Err(EmbedError::Refused { accepted_others, .. }) => *accepted_others,
             Err(_) => false,
         };
         let vectors = vectors?;
-        if vectors.len() != asked {
-            let reason = format!("{} embeddings for {asked} texts", vectors.len());
+        if vectors.len() != texts.len() {
+            let reason = format!("{} embeddings for {} texts", vectors.len(), texts.len());
             return Err(EmbedError::WrongShape { reason });
         }
-        let mut vectors = vectors.into_iter();
-        for chunk in members.iter_mut().flat_map(Member::pending_mut) {
-            chunk.embedding = vectors.next();
-        }
-        Ok(())
+        Ok(vectors)
     }
 
     async fn sweep(&self, gone: Vec<DocumentPath>, tally: &mut Tally<'_>) -> Result<(), AppError> {
@@ -276,13 +348,54 @@ impl Indexer {
     }
 }
 
-/// What a change came to, as far as it is told.
-#[derive(Clone, Copy)]
-enum Effect {
-    Indexed { chunks: usize },
-    Described,
-    Removed,
-    None,
+const NOTHING_TO_INDEX: &str = "there is nothing in it to index";
+
+/// What reading a document came to, with its remarks told; none if it is
+/// skipped.
+fn parsed(prepared: &mut Prepared, mode: ContextMode, tally: &mut Tally<'_>) -> Option<Parsed> {
+    let outcome = std::mem::replace(&mut prepared.outcome, Outcome::nothing());
+    let mut parsed = match outcome {
+        Outcome::Parsed(parsed) => *parsed,
+        Outcome::Skipped { reason, .. } => {
+            tally.skipped(&prepared.path, &reason);
+            return None;
+        }
+    };
+    for warning in &parsed.warnings {
+        tally.observer.event(IndexEvent::Warning(&format!("{}: {warning}", prepared.path)));
+    }
+    if let Some(row) = &prepared.row
+        && row.hash != parsed.document.hash
+    {
+        // Edited since it was hashed: its chunks are no longer the known ones.
+        prepared.work = Work::Index;
+    }
+    if let Some(reason) = &parsed.frontmatter_error {
+        let tagged = |row: &Arc<Document>| row.tags.iter().any(|tag| tag == UNPARSED_TAG);
+        let is_news = match prepared.work {
+            Work::Index => true,
+            Work::Recut => !prepared.row.as_ref().is_some_and(tagged),
+            Work::Describe => false,
+        };
+        if is_news {
+            tally.unparsed(&prepared.path, reason);
+            tally.tagged += usize::from(prepared.work == Work::Recut);
+        }
+    }
+    if mode == ContextMode::Off {
+        for chunk in &mut parsed.chunks {
+            chunk.chunk.context = None;
+        }
+    }
+    Some(parsed)
+}
+
+impl Group {
+    fn add(&mut self, member: Member) {
+        self.bytes += member.pending_bytes();
+        self.held_kib += member.prepared.in_flight.num_permits();
+        self.members.push(member);
+    }
 }
 
 impl Wanted {
@@ -323,12 +436,8 @@ impl Member {
         chunks.iter_mut().filter(|chunk| chunk.embedding.is_none())
     }
 
-    fn held_kib(&self) -> usize {
-        self.prepared.in_flight.as_ref().map_or(0, OwnedSemaphorePermit::num_permits)
-    }
-
-    fn pending_bytes(&self, mode: ContextMode) -> usize {
-        self.pending().map(|chunk| chunk.chunk.embedding_text(mode).len().max(1)).sum()
+    fn pending_bytes(&self) -> usize {
+        self.pending().map(|chunk| chunk.chunk.embedding_text().len().max(1)).sum()
     }
 }
 
@@ -338,65 +447,36 @@ impl Outcome {
     }
 }
 
-impl Tally<'_> {
-    fn skipped(&mut self, path: &DocumentPath, reason: &str) {
-        self.report.skipped += 1;
-        self.observer.event(IndexEvent::Skipped { path, reason });
-    }
-
-    fn rejected(&mut self, path: &DocumentPath, reason: &str) {
-        self.report.skipped += 1;
-        self.inputs.rejected += 1;
-        let forced = self.forced;
-        self.observer.event(IndexEvent::Rejected { path, reason, forced });
-    }
-
-    fn settled(&mut self, path: &DocumentPath, work: Work, effect: Effect) {
-        match (work, effect) {
-            (_, Effect::Indexed { chunks }) => {
-                self.report.updated += 1;
-                self.observer.event(IndexEvent::Indexed { path, chunks });
-            }
-            (Work::Index, Effect::Described) => {
-                self.report.updated += 1;
-                self.observer.event(IndexEvent::Described { path });
-            }
-            (Work::Describe, Effect::Described) => self.redescribed += 1,
-            (_, Effect::Removed) => {
-                self.report.deleted += 1;
-                self.observer.event(IndexEvent::Deleted { path });
-            }
-            (_, Effect::None) => {}
-        }
-        self.done += 1;
-        self.observer.event(IndexEvent::Advanced { done: self.done, total: self.found });
-    }
-}
-
-/// Whether a document's chunks are as they were, as far as they are found.
+/// Whether a document's chunks are as they were, and where they were.
 fn same_chunks(stored: &[StoredChunk], chunks: &[NewChunk]) -> bool {
     stored.len() == chunks.len()
-        && stored.iter().zip(chunks).all(|(stored, new)| {
-            let (stored, new) = (&stored.chunk, &new.chunk);
-            stored.heading == new.heading
-                && stored.content == new.content
-                && stored.context == new.context
-        })
+        && stored.iter().zip(chunks).all(|(stored, new)| stored.chunk == new.chunk)
 }
 
-/// Gives chunks whose embedding text the store has a vector for that vector.
-fn reuse(
+/// Gives chunks the vectors that the store has for their text: of the document
+/// as it was, else of any other.
+async fn reuse(
+    snapshot: &dyn Snapshot,
     stored: &[StoredChunk],
-    vectors: Vec<Option<Embedding>>,
     chunks: &mut [NewChunk],
-    mode: ContextMode,
-) {
-    let known: HashMap<String, Embedding> = stored
+) -> Result<(), AppError> {
+    let ids: Vec<ChunkId> = stored.iter().map(|chunk| chunk.id).collect();
+    let vectors = snapshot.embeddings(&ids).await?;
+    let known: HashMap<TextHash, Embedding> = stored
         .iter()
         .zip(vectors)
-        .filter_map(|(chunk, vector)| Some((chunk.chunk.embedding_text(mode), vector?)))
+        .filter_map(|(chunk, vector)| Some((TextHash::of(&chunk.chunk.embedding_text()), vector?)))
         .collect();
-    for chunk in chunks {
-        chunk.embedding = known.get(&chunk.chunk.embedding_text(mode)).cloned();
+    let texts: Vec<TextHash> =
+        chunks.iter().map(|chunk| TextHash::of(&chunk.chunk.embedding_text())).collect();
+    let elsewhere: Vec<TextHash> =
+        texts.iter().filter(|text| !known.contains_key(text)).copied().collect();
+    let mut found = snapshot.embeddings_of_texts(&elsewhere).await?.into_iter();
+    for (chunk, text) in chunks.iter_mut().zip(&texts) {
+        chunk.embedding = match known.get(text) {
+            Some(embedding) => Some(embedding.clone()),
+            None => found.next().flatten(),
+        };
     }
+    Ok(())
 }

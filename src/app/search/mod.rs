@@ -109,6 +109,9 @@ impl Searcher {
         let other = self.other_model(&checked, &summary)?;
         let (vector, mut degraded) = match other {
             Some(_) => (None, vec![VECTOR]),
+            // There is nothing to compare with, so no model is waited for.
+            None if !summary.has_vectors && summary.pending_chunks > 0 => (None, vec![VECTOR]),
+            None if !summary.has_vectors => (None, Vec::new()),
             None => self.embed(&checked, patience).await?,
         };
         let reranker = self.reranker_for(&checked, patience, &mut degraded).await?;
@@ -136,6 +139,7 @@ impl Searcher {
         let hits = shape::hits(&*snapshot, &checked, picked, self.settings.parent).await;
         let mut answer = checked.answer(hits, degraded, low_confidence);
         answer.warnings.extend(other);
+        answer.pending_chunks = summary.pending_chunks;
         if answer.hits.is_empty() && summary.documents == 0 {
             // Nothing found must not be taken for nothing known.
             answer.warnings.push(

@@ -53,6 +53,10 @@ pub(crate) fn answer_as_text(answer: &SearchAnswer) -> String {
     if answer.low_confidence {
         text.push_str("low confidence: the scores are close together\n");
     }
+    if answer.pending_chunks > 0 {
+        let count = answer.pending_chunks.to_string();
+        text.extend(["note: ", &count, " chunk(s) can be found by their words only as yet\n"]);
+    }
     for warning in &answer.warnings {
         text.extend(["note: ", warning, "\n"]);
     }
@@ -112,8 +116,12 @@ pub(crate) fn status_as_text(
     if let Some(identity) = &summary.identity {
         lines.push(format!("Model: {} (dimension {})", identity.model, identity.dimension));
     }
-    if statistics.chunks_without_vector > 0 {
-        lines.push(format!("Chunks without a vector: {}", statistics.chunks_without_vector));
+    if summary.pending_chunks > 0 {
+        lines.push(format!("Chunks whose vector is still to come: {}", summary.pending_chunks));
+    }
+    let lost = statistics.chunks_without_vector.saturating_sub(summary.pending_chunks);
+    if lost > 0 {
+        lines.push(format!("Chunks that have lost their vector: {lost}"));
     }
     if min_quality > 0.0 {
         let count = |passes: bool| -> u64 {
@@ -201,6 +209,16 @@ impl Console {
         }
     }
 
+    fn texts(&self, done: usize, total: usize) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(format!("text {done}/{total}"));
+        } else if self.detail == Detail::Files && done == total {
+            self.line(&format!(
+                "The text of {total} new document(s) can be searched; their vectors follow"
+            ));
+        }
+    }
+
     fn file(&self, text: &str) {
         if self.detail == Detail::Files {
             self.line(text);
@@ -219,6 +237,15 @@ impl Observer for Console {
                 self.line(&format!("Found {files} source files ({})", extensions.join(", ")));
             }
             IndexEvent::Scanning { done, total } => self.scanning(done, total),
+            IndexEvent::Texts { done, total } => self.texts(done, total),
+            IndexEvent::Recutting { documents } => {
+                if self.detail != Detail::Quiet {
+                    self.line(&format!(
+                        "Re-reading {documents} unchanged document(s) once: their chunks were made \
+                         by an earlier version or under other settings"
+                    ));
+                }
+            }
             IndexEvent::Advanced { done, total } => self.advanced(done, total),
             IndexEvent::Indexed { path, chunks } => {
                 self.file(&format!("  indexed: {path} ({chunks} chunks)"));

@@ -40,6 +40,8 @@ use crate::ports::document_source::{
 #[derive(Clone, Debug)]
 pub struct FilesystemSource {
     root: PathBuf,
+    /// The root as it was given, links and all.
+    given: PathBuf,
     formats: EnabledFormats,
     rules: ExclusionRules,
 }
@@ -75,7 +77,7 @@ impl FilesystemSource {
     ) -> Result<Self, SourceError> {
         let rules = ExclusionRules::new(exclude_dirs);
         match usable(root) {
-            Ok(root) => Ok(Self { root, formats, rules }),
+            Ok(resolved) => Ok(Self { root: resolved, given: root.to_owned(), formats, rules }),
             Err(reason) => Err(SourceError::Unavailable {
                 what: format!(
                     "the knowledge base {}; name an existing folder with --kb-path or kb_path",
@@ -109,6 +111,18 @@ fn usable(root: &Path) -> Result<PathBuf, UnusableRoot> {
 }
 
 impl DocumentSource for FilesystemSource {
+    fn name(&self) -> String {
+        let named = if self.given.file_name().is_some() { &self.given } else { &self.root };
+        named.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    fn has_neighbour(&self, name: &str) -> bool {
+        let named = if self.given.file_name().is_some() { &self.given } else { &self.root };
+        name != self.name()
+            && Path::new(name).components().count() == 1
+            && named.parent().is_some_and(|parent| parent.join(name).is_dir())
+    }
+
     fn list(&self) -> Result<Listing, SourceError> {
         let root = self.open_root()?;
         let (rules, notes) = self.rules_now();

@@ -8,6 +8,10 @@ pub(super) const MODEL: &str = "embedding_model";
 pub(super) const DIMENSION: &str = "embedding_dim";
 pub(super) const CONTEXT_MODE: &str = "context_mode";
 pub(super) const DECLARED_FIELDS: &str = "declared_fields";
+/// The name of the folder that the documents come from.
+pub(super) const ROOT: &str = "kb_root";
+/// The rules by which every chunk was scored.
+pub(super) const QUALITY_RULES: &str = "quality_rules";
 /// Raised by every commit.
 pub(super) const GENERATION: &str = "generation";
 /// The highest chunk id that was ever given.

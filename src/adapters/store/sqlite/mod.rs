@@ -7,7 +7,9 @@ mod schema;
 mod statistics;
 mod write;
 
+mod repair;
 mod replacement;
+mod runs;
 
 mod matching;
 mod nearest;
@@ -35,7 +37,9 @@ use crate::adapters::store::sqlite::snapshot::{SqliteSnapshot, Summaries};
 use crate::adapters::store::sqlite::write::Checkpoint;
 use crate::domain::embedding::ModelIdentity;
 use crate::ports::Cause;
-use crate::ports::chunk_store::{Change, ChunkStore, Replacement, Snapshot, StoreError};
+use crate::ports::chunk_store::{
+    AnnouncedRun, Change, ChunkStore, Repairs, Replacement, RunUnderWay, Snapshot, StoreError,
+};
 
 /// How often closing tries to empty the log, and how long it waits in between.
 const CHECKPOINT_ATTEMPTS: u32 = 20;
@@ -219,6 +223,25 @@ impl ChunkStore for SqliteStore {
     ) -> Result<Box<dyn Replacement>, StoreError> {
         let attached = self.current().await?;
         Ok(Box::new(SqliteReplacement::begin(&attached, identity).await?))
+    }
+
+    async fn repair(&self) -> Result<Repairs, StoreError> {
+        let attached = self.current().await?;
+        let mut reader = attached.shared.readers.acquire().await.map_err(cannot_read)?;
+        if !repair::is_needed(&mut reader).await.map_err(cannot_read)? {
+            return Ok(Repairs::default());
+        }
+        drop(reader);
+        let mut writer = attached.writer.lock().await;
+        repair::repair(writer.open().await?).await.map_err(cannot_write)
+    }
+
+    async fn runs(&self) -> Result<Vec<RunUnderWay>, StoreError> {
+        Ok(runs::under_way(&self.path))
+    }
+
+    async fn announce(&self, since: &str) -> Result<Box<dyn AnnouncedRun>, StoreError> {
+        runs::announce(&self.path, since)
     }
 }
 

@@ -27,6 +27,8 @@ const REST: u32 = 4;
 pub(super) struct Delta {
     /// Whether all rows before it are void.
     emptied: bool,
+    /// Whether a copy cannot take it over and has to be loaded anew.
+    void: bool,
     /// Of the vector table afterwards.
     pub(super) dimension: Option<usize>,
     /// Documents as they are afterwards; none for one that has gone.
@@ -49,6 +51,11 @@ impl Delta {
     /// All that was there has gone.
     pub(super) fn emptied() -> Self {
         Self { emptied: true, ..Self::default() }
+    }
+
+    /// Notes something that a copy cannot take over.
+    pub(super) fn make_void(&mut self) {
+        self.void = true;
     }
 
     /// Notes a new chunk.
@@ -509,6 +516,7 @@ impl Kept {
     fn take_over(&mut self, generation: u64, delta: &Delta) {
         if let Some(current) = &self.current
             && current.generation + 1 == generation
+            && !delta.void
         {
             self.current = Some(Arc::new(current.patched(generation, delta)));
         }
@@ -535,6 +543,7 @@ mod tests {
             date: None,
             fields: BTreeMap::new(),
             hash: ContentHash::from_text(""),
+            recipe: None,
             size_bytes: None,
             indexed_at: String::new(),
         })

@@ -14,7 +14,7 @@ use crate::ports::chunk_store::{Document, StoredChunk};
 pub(super) type Documents = HashMap<i64, Arc<Document>>;
 
 const DOCUMENT_COLUMNS: &str = "id, path, title, topic, category, depth, tags, date, \
-     content_hash, last_indexed, size_bytes";
+     content_hash, last_indexed, size_bytes, recipe";
 
 /// Writes numbers as the JSON array that a statement unfolds with `json_each`.
 pub(super) fn json_numbers(numbers: impl IntoIterator<Item = i64>) -> String {
@@ -73,6 +73,22 @@ pub(super) async fn documents(
     documents_of(&rows, &fields)
 }
 
+/// The documents with these paths.
+pub(super) async fn documents_at(
+    connection: &mut SqliteConnection,
+    paths: &[DocumentPath],
+) -> Result<HashMap<DocumentPath, Arc<Document>>, sqlx::Error> {
+    let list = paths.iter().map(|path| serde_json::Value::from(path.as_str())).collect();
+    let ids: Vec<i64> = sqlx::query_scalar(
+        "SELECT id FROM documents WHERE path IN (SELECT value FROM json_each(?))",
+    )
+    .bind(serde_json::Value::Array(list).to_string())
+    .fetch_all(&mut *connection)
+    .await?;
+    let documents = documents(connection, json_numbers(ids)).await?;
+    Ok(documents.into_values().map(|document| (document.path.clone(), document)).collect())
+}
+
 fn documents_of(rows: &[SqliteRow], fields: &[SqliteRow]) -> Result<Documents, sqlx::Error> {
     let mut values: HashMap<i64, BTreeMap<String, Vec<String>>> = HashMap::new();
     for row in fields {
@@ -123,6 +139,7 @@ fn document(
         hash: ContentHash::from_text(
             row.try_get_unchecked::<Option<String>, _>(8)?.unwrap_or_default(),
         ),
+        recipe: row.try_get_unchecked(11)?,
         size_bytes: size_bytes.and_then(|size| u64::try_from(size).ok()),
         indexed_at: row.try_get_unchecked::<Option<String>, _>(9)?.unwrap_or_default(),
     }))
@@ -134,6 +151,8 @@ pub(super) enum Which<'a> {
     Ids(&'a [ChunkId]),
     /// Those of one document, in order.
     Of(&'a DocumentPath),
+    /// Those of one document that are not in the vector table, in order.
+    PendingOf(&'a DocumentPath),
 }
 
 /// Reads chunks with their documents; in no order for [`Which::Ids`].
@@ -151,6 +170,12 @@ pub(super) async fn chunks(
         ),
         Which::Of(path) => (
             "WHERE c.document_id = (SELECT id FROM documents WHERE path = ?)
+             ORDER BY c.chunk_index, c.id",
+            path.as_str().to_owned(),
+        ),
+        Which::PendingOf(path) => (
+            "WHERE c.document_id = (SELECT id FROM documents WHERE path = ?)
+             AND c.id NOT IN (SELECT rowid FROM vec_chunks_rowids)
              ORDER BY c.chunk_index, c.id",
             path.as_str().to_owned(),
         ),

@@ -30,8 +30,10 @@ const REQUIRED: [(&str, &[&str]); 3] = [
 ];
 
 /// Columns that came later: table, column, declaration.
-const ADDED: [(&str, &str, &str); 9] = [
+const ADDED: [(&str, &str, &str); 12] = [
     ("documents", "size_bytes", "INTEGER"),
+    ("documents", "recipe", "TEXT"),
+    ("documents", "pending", "INTEGER NOT NULL DEFAULT 0"),
     ("chunks", "level", "INTEGER"),
     ("chunks", "token_count", "INTEGER"),
     ("chunks", "quality_score", "REAL NOT NULL DEFAULT 1.0"),
@@ -40,6 +42,7 @@ const ADDED: [(&str, &str, &str); 9] = [
     ("chunks", "end_line", "INTEGER"),
     ("chunks", "symbol_kind", "TEXT"),
     ("chunks", "table_rows", "TEXT"),
+    ("chunks", "text_hash", "BLOB"),
 ];
 
 /// What a new file starts with.
@@ -70,6 +73,8 @@ const CORE: &str = "
 const DERIVED: &str = "
     CREATE INDEX IF NOT EXISTS chunks_by_document ON chunks (document_id, chunk_index);
     CREATE INDEX IF NOT EXISTS chunks_by_quality ON chunks (quality_score);
+    CREATE INDEX IF NOT EXISTS chunks_by_text ON chunks (text_hash) WHERE text_hash IS NOT NULL;
+    CREATE INDEX IF NOT EXISTS documents_pending ON documents (path, pending) WHERE pending > 0;
     CREATE TABLE IF NOT EXISTS document_fields (
         document_id INTEGER NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
         key TEXT NOT NULL,
@@ -187,12 +192,12 @@ pub(super) async fn is_settled(connection: &mut SqliteConnection) -> Result<bool
     }
     let derived: i64 = sqlx::query_scalar(
         "SELECT count(*) FROM sqlite_master WHERE name IN (
-            'chunks_by_document', 'chunks_by_quality', 'document_fields',
-            'document_fields_by_document')",
+            'chunks_by_document', 'chunks_by_quality', 'chunks_by_text', 'documents_pending',
+            'document_fields', 'document_fields_by_document')",
     )
     .fetch_one(&mut *connection)
     .await?;
-    Ok(derived == 4 && has_full_text(connection).await?)
+    Ok(derived == 6 && has_full_text(connection).await?)
 }
 
 /// Whether the full-text table has its three columns and forgets rows.

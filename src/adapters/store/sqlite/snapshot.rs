@@ -15,7 +15,7 @@ use crate::adapters::store::sqlite::rows::{self, Which};
 use crate::adapters::store::sqlite::{
     Shared, cannot_read, meta, nearest, schema, unavailable, vectors,
 };
-use crate::domain::chunk::{ChunkId, ContextMode};
+use crate::domain::chunk::{ChunkId, ContextMode, TextHash};
 use crate::domain::document::DocumentPath;
 use crate::domain::embedding::{Embedding, ModelIdentity};
 use crate::ports::chunk_store::{
@@ -156,6 +156,47 @@ impl Snapshot for SqliteSnapshot {
         Ok(documents)
     }
 
+    async fn documents_at(
+        &self,
+        paths: &[DocumentPath],
+    ) -> Result<Vec<Option<Arc<Document>>>, StoreError> {
+        let mut reading = self.connection().await;
+        let documents = rows::documents_at(reading.get()?, paths).await.map_err(cannot_read)?;
+        Ok(paths.iter().map(|path| documents.get(path).cloned()).collect())
+    }
+
+    async fn pending(&self) -> Result<Vec<DocumentPath>, StoreError> {
+        let mut reading = self.connection().await;
+        let paths: Vec<String> =
+            sqlx::query_scalar("SELECT path FROM documents WHERE pending > 0 ORDER BY path")
+                .fetch_all(reading.get()?)
+                .await
+                .map_err(cannot_read)?;
+        Ok(paths.into_iter().filter_map(|path| DocumentPath::new(path).ok()).collect())
+    }
+
+    async fn pending_of(&self, path: &DocumentPath) -> Result<Vec<StoredChunk>, StoreError> {
+        let mut reading = self.connection().await;
+        let connection = reading.get()?;
+        let exist = vectors::exist(connection).await.map_err(cannot_read)?;
+        let which = if exist { Which::PendingOf(path) } else { Which::Of(path) };
+        rows::chunks(connection, which).await.map_err(cannot_read)
+    }
+
+    async fn embeddings_of_texts(
+        &self,
+        texts: &[TextHash],
+    ) -> Result<Vec<Option<Embedding>>, StoreError> {
+        let mut reading = self.connection().await;
+        let chunks = vectors::chunks_of_texts(reading.get()?, texts).await.map_err(cannot_read)?;
+        drop(reading);
+        let ids: Vec<ChunkId> = chunks.values().copied().collect();
+        let known = self.embeddings(&ids).await?;
+        let known: HashMap<ChunkId, Option<Embedding>> = ids.into_iter().zip(known).collect();
+        let of_text = |text| known.get(chunks.get(text)?).cloned().flatten();
+        Ok(texts.iter().map(of_text).collect())
+    }
+
     async fn chunks(&self, ids: &[ChunkId]) -> Result<Vec<StoredChunk>, StoreError> {
         let mut reading = self.connection().await;
         let chunks = rows::chunks(reading.get()?, Which::Ids(ids)).await.map_err(cannot_read)?;
@@ -263,6 +304,14 @@ async fn summary(
         sqlx::query_as("SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM chunks)")
             .fetch_one(&mut *connection)
             .await?;
+    let pending: Option<i64> =
+        sqlx::query_scalar("SELECT sum(pending) FROM documents WHERE pending > 0")
+            .fetch_one(&mut *connection)
+            .await?;
+    let has_vectors = vectors::exist(connection).await?
+        && sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM vec_chunks_rowids)")
+            .fetch_one(&mut *connection)
+            .await?;
     Ok(Summary {
         identity: identity(&entries),
         context_mode: entries.get(meta::CONTEXT_MODE).and_then(|word| ContextMode::from_text(word)),
@@ -270,8 +319,12 @@ async fn summary(
             .get(meta::DECLARED_FIELDS)
             .and_then(|fields| rows::words(fields))
             .map(|fields| fields.into_iter().collect()),
+        root: entries.get(meta::ROOT).cloned(),
+        quality_rules: entries.get(meta::QUALITY_RULES).cloned(),
         documents: count(documents),
         chunks: count(chunks),
+        pending_chunks: count(pending.unwrap_or(0)),
+        has_vectors,
         generation,
     })
 }
@@ -282,7 +335,7 @@ async fn statistics(connection: &mut SqliteConnection) -> Result<Statistics, sql
     )
     .fetch_one(&mut *connection)
     .await?;
-    let pending = if vectors::exist(connection).await? {
+    let without_vector = if vectors::exist(connection).await? {
         sqlx::query_scalar(
             "SELECT count(*) FROM chunks
              WHERE id NOT IN (SELECT rowid FROM vec_chunks_rowids)",
@@ -299,7 +352,7 @@ async fn statistics(connection: &mut SqliteConnection) -> Result<Statistics, sql
     let unreadable = tags.iter().flatten().filter(|tags| rows::words(tags).is_none()).count();
     Ok(Statistics {
         field_values: count(field_values),
-        chunks_without_vector: count(pending),
+        chunks_without_vector: count(without_vector),
         qualities: qualities(connection).await?,
         unreadable_tags: u64::try_from(unreadable).unwrap_or(u64::MAX),
     })

@@ -110,12 +110,26 @@ pub(super) async fn settle(
     if totals.rows != rows || !totals.is_possible() {
         totals = count(connection).await?;
     }
+    write_down(connection, &totals).await?;
+    sqlx::query("RELEASE totals").execute(connection).await?;
+    Ok(())
+}
+
+/// Counts the totals afresh, within the transaction that changed the rows.
+pub(super) async fn recount(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    sqlx::query("SAVEPOINT totals").execute(&mut *connection).await?;
+    let totals = count(connection).await?;
+    write_down(connection, &totals).await?;
+    sqlx::query("RELEASE totals").execute(connection).await?;
+    Ok(())
+}
+
+async fn write_down(connection: &mut SqliteConnection, totals: &Totals) -> Result<(), sqlx::Error> {
     sqlx::query("UPDATE fts_chunks_data SET block = ? WHERE id = ?")
         .bind(totals.encode())
         .bind(TOTALS_ROW)
-        .execute(&mut *connection)
+        .execute(connection)
         .await?;
-    sqlx::query("RELEASE totals").execute(connection).await?;
     Ok(())
 }
 

@@ -72,6 +72,7 @@ fn put(key: &str, contents: &[&str], vector: &[f32]) -> Change {
         date: None,
         fields: [("owner".to_owned(), vec!["zoë".to_owned()])].into(),
         hash: ContentHash::from_text("hash"),
+        recipe: None,
         size_bytes: None,
         indexed_at: "2026-11-30T12:00:00Z".to_owned(),
         path,

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use sqlx::sqlite::SqliteConnection;
 
+use crate::domain::chunk::{ChunkId, TextHash};
 use crate::ports::Cause;
 
 /// Whether the vector table is there.
@@ -42,6 +43,30 @@ pub(super) async fn of(
     .fetch_all(connection)
     .await?;
     Ok(rows.into_iter().map(|(id, bytes)| (id, decode(&bytes))).collect())
+}
+
+/// For each text the first chunk with a vector that was made of it, if there is
+/// one.
+pub(super) async fn chunks_of_texts(
+    connection: &mut SqliteConnection,
+    texts: &[TextHash],
+) -> Result<HashMap<TextHash, ChunkId>, sqlx::Error> {
+    if !exist(connection).await? {
+        return Ok(HashMap::new());
+    }
+    let list = texts.iter().map(|text| serde_json::Value::from(text.to_string())).collect();
+    let list = serde_json::Value::Array(list).to_string();
+    let rows: Vec<(Vec<u8>, i64)> = sqlx::query_as(
+        "SELECT text_hash, min(id) FROM chunks
+         WHERE text_hash IN (SELECT unhex(value) FROM json_each(?))
+           AND id IN (SELECT rowid FROM vec_chunks_rowids)
+         GROUP BY text_hash",
+    )
+    .bind(list)
+    .fetch_all(connection)
+    .await?;
+    let known = |(text, id): (Vec<u8>, i64)| Some((TextHash::from_bytes(&text)?, ChunkId(id)));
+    Ok(rows.into_iter().filter_map(known).collect())
 }
 
 /// Every vector with its number, block by block.

@@ -1,12 +1,14 @@
 //! Changes, all or none.
 
+use std::collections::BTreeMap;
+
 use sqlx::Connection as _;
 use sqlx::sqlite::SqliteConnection;
 
 use crate::adapters::store::sqlite::resident::{Added, Delta};
 use crate::adapters::store::sqlite::statistics::{self, Totals};
 use crate::adapters::store::sqlite::{cannot_write, meta, rows, schema, vectors};
-use crate::domain::chunk::ChunkId;
+use crate::domain::chunk::{ChunkId, TextHash};
 use crate::domain::document::DocumentPath;
 use crate::domain::embedding::{Embedding, ModelIdentity};
 use crate::ports::chunk_store::{Change, Document, NewChunk, StoreError};
@@ -17,6 +19,16 @@ async fn first_generation(connection: &mut SqliteConnection) -> Result<i64, sqlx
     sqlx::query_scalar("SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)")
         .fetch_one(connection)
         .await
+}
+
+/// Raises the number of the commit; returns it.
+pub(super) async fn next_generation(connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
+    let generation = match meta::number(connection, meta::GENERATION).await?.max(0) {
+        0 => first_generation(connection).await?,
+        recorded => recorded + 1,
+    };
+    meta::set(connection, meta::GENERATION, &generation.to_string()).await?;
+    Ok(generation.unsigned_abs())
 }
 
 /// How much a checkpoint insists.
@@ -92,6 +104,8 @@ struct Batch<'a> {
     delta: Delta,
     /// Documents that a resident copy has to read again.
     touched: Vec<i64>,
+    /// How many vectors that were to come a document has got, by its number.
+    embedded: BTreeMap<i64, i64>,
 }
 
 impl<'a> Batch<'a> {
@@ -114,6 +128,7 @@ impl<'a> Batch<'a> {
             gone: Totals::default(),
             delta: Delta::default(),
             touched: Vec::new(),
+            embedded: BTreeMap::new(),
         };
         for change in changes {
             batch.make(change).await?;
@@ -126,7 +141,14 @@ impl<'a> Batch<'a> {
     }
 
     async fn finish(self) -> Result<(u64, Delta), Failure> {
-        let Self { connection, gone, mut delta, mut touched, dimension, .. } = self;
+        let Self { connection, gone, mut delta, mut touched, dimension, embedded, .. } = self;
+        for (document, vectors) in embedded {
+            sqlx::query("UPDATE documents SET pending = max(pending - ?, 0) WHERE id = ?")
+                .bind(vectors)
+                .bind(document)
+                .execute(&mut *connection)
+                .await?;
+        }
         if !gone.is_empty() {
             statistics::settle(connection, &gone).await?;
         }
@@ -136,24 +158,19 @@ impl<'a> Batch<'a> {
             rows::documents(connection, rows::json_numbers(touched.iter().copied())).await?;
         delta.documents = touched.into_iter().map(|id| (id, documents.remove(&id))).collect();
         delta.dimension = dimension;
-        let generation = match meta::number(connection, meta::GENERATION).await?.max(0) {
-            0 => first_generation(connection).await?,
-            recorded => recorded + 1,
-        };
-        meta::set(connection, meta::GENERATION, &generation.to_string()).await?;
-        Ok((generation.unsigned_abs(), delta))
+        Ok((next_generation(connection).await?, delta))
     }
 
     async fn make(&mut self, change: Change) -> Result<(), Failure> {
         match change {
             Change::Put { document, chunks } => self.put(&document, chunks).await,
-            Change::Describe(document) => {
-                let id = self.known(&document.path).await?;
-                self.describe(id, &document).await
-            }
+            Change::Describe(document) => match self.find(&document.path).await? {
+                Some(id) => self.describe(id, &document).await,
+                None => Ok(()),
+            },
             Change::Rename { from, to } => self.rename(&from, to).await,
             Change::Resize { path, size_bytes } => {
-                let id = self.known(&path).await?;
+                let Some(id) = self.find(&path).await? else { return Ok(()) };
                 sqlx::query("UPDATE documents SET size_bytes = ? WHERE id = ?")
                     .bind(signed(size_bytes))
                     .bind(id)
@@ -164,8 +181,13 @@ impl<'a> Batch<'a> {
             }
             Change::Remove(path) => self.remove(&path).await,
             Change::Embed { chunk, embedding } => self.embed(chunk, &embedding).await,
+            Change::Score { chunk, quality } => self.score(chunk, quality).await,
             Change::Empty(identity) => self.empty(&identity).await,
             Change::Identify(identity) => self.identify(&identity).await,
+            Change::BelongTo(root) => Ok(meta::set(self.connection, meta::ROOT, &root).await?),
+            Change::Judge(rules) => {
+                Ok(meta::set(self.connection, meta::QUALITY_RULES, &rules).await?)
+            }
             Change::UseContext(mode) => {
                 Ok(meta::set(self.connection, meta::CONTEXT_MODE, mode.as_str()).await?)
             }
@@ -193,16 +215,26 @@ impl<'a> Batch<'a> {
             .await?
         };
         self.describe(id, document).await?;
+        let mut pending = 0_i64;
         for (index, new) in (0_i64..).zip(chunks) {
+            pending += i64::from(new.embedding.is_none());
             self.add(id, index, new).await?;
         }
+        self.embedded.remove(&id);
+        sqlx::query("UPDATE documents SET pending = ? WHERE id = ? AND pending <> ?")
+            .bind(pending)
+            .bind(id)
+            .bind(pending)
+            .execute(&mut *self.connection)
+            .await?;
         Ok(())
     }
 
     async fn describe(&mut self, id: i64, document: &Document) -> Result<(), Failure> {
         sqlx::query(
             "UPDATE documents SET title = ?, topic = ?, category = ?, depth = ?, tags = ?,
-                date = ?, content_hash = ?, last_indexed = ?, size_bytes = ? WHERE id = ?",
+                date = ?, content_hash = ?, last_indexed = ?, size_bytes = ?, recipe = ?
+             WHERE id = ?",
         )
         .bind(&document.title)
         .bind(&document.topic)
@@ -213,6 +245,7 @@ impl<'a> Batch<'a> {
         .bind(document.hash.as_str())
         .bind(&document.indexed_at)
         .bind(document.size_bytes.map(signed))
+        .bind(&document.recipe)
         .bind(id)
         .execute(&mut *self.connection)
         .await?;
@@ -246,8 +279,8 @@ impl<'a> Batch<'a> {
         sqlx::query(
             "INSERT INTO chunks (id, document_id, chunk_index, heading, level, content,
                 token_count, quality_score, context_text, start_line, end_line, symbol_kind,
-                table_rows)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                table_rows, text_hash)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         )
         .bind(id)
         .bind(owner)
@@ -262,6 +295,7 @@ impl<'a> Batch<'a> {
         .bind(chunk.lines.map(|lines| i64::from(lines.end)))
         .bind(&chunk.symbol_kind)
         .bind(rows::json_spans(&chunk.table_rows))
+        .bind(TextHash::of(&chunk.embedding_text()).as_bytes().as_slice())
         .execute(&mut *self.connection)
         .await?;
         sqlx::query(
@@ -309,22 +343,43 @@ impl<'a> Batch<'a> {
     }
 
     async fn embed(&mut self, chunk: ChunkId, embedding: &Embedding) -> Result<(), Failure> {
-        let there: Option<i64> = sqlx::query_scalar("SELECT id FROM chunks WHERE id = ?")
+        let owner: Option<i64> = sqlx::query_scalar("SELECT document_id FROM chunks WHERE id = ?")
             .bind(chunk.0)
             .fetch_optional(&mut *self.connection)
             .await?;
-        if there.is_none() {
-            return Ok(());
-        }
+        let Some(owner) = owner else { return Ok(()) };
         self.fit(embedding.dimension())?;
-        if self.has_vectors {
-            sqlx::query("DELETE FROM vec_chunks WHERE chunk_id = ?")
-                .bind(chunk.0)
-                .execute(&mut *self.connection)
-                .await?;
-        }
+        let replaced = if self.has_vectors {
+            let there: bool =
+                sqlx::query_scalar("SELECT count(*) > 0 FROM vec_chunks_rowids WHERE rowid = ?")
+                    .bind(chunk.0)
+                    .fetch_one(&mut *self.connection)
+                    .await?;
+            if there {
+                sqlx::query("DELETE FROM vec_chunks WHERE chunk_id = ?")
+                    .bind(chunk.0)
+                    .execute(&mut *self.connection)
+                    .await?;
+            }
+            there
+        } else {
+            false
+        };
         self.write_vector(chunk.0, embedding.as_slice()).await?;
         self.delta.embed(chunk.0, embedding.as_slice().to_vec());
+        if !replaced {
+            *self.embedded.entry(owner).or_default() += 1;
+        }
+        Ok(())
+    }
+
+    async fn score(&mut self, chunk: ChunkId, quality: f32) -> Result<(), Failure> {
+        sqlx::query("UPDATE chunks SET quality_score = ? WHERE id = ?")
+            .bind(f64::from(quality))
+            .bind(chunk.0)
+            .execute(&mut *self.connection)
+            .await?;
+        self.delta.make_void();
         Ok(())
     }
 
@@ -338,11 +393,12 @@ impl<'a> Batch<'a> {
         .execute(&mut *self.connection)
         .await?;
         self.create_vectors(identity.dimension).await?;
-        for key in [meta::CONTEXT_MODE, meta::DECLARED_FIELDS] {
+        for key in [meta::CONTEXT_MODE, meta::DECLARED_FIELDS, meta::QUALITY_RULES] {
             meta::remove(self.connection, key).await?;
         }
         self.gone = Totals::default();
         self.touched.clear();
+        self.embedded.clear();
         self.delta = Delta::emptied();
         self.record(identity).await
     }

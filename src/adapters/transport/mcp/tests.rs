@@ -130,6 +130,7 @@ fn full_answer() -> SearchAnswer {
         low_confidence: true,
         filter,
         degraded: vec!["vector"],
+        pending_chunks: 7,
         warnings: vec!["w".into()],
     }
 }

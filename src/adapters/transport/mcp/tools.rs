@@ -199,6 +199,10 @@ fn number(description: &str) -> Value {
     json!({ "type": "number", "description": description })
 }
 
+fn count(description: &str) -> Value {
+    json!({ "type": "integer", "minimum": 0, "description": description })
+}
+
 fn nullable(description: &str) -> Value {
     json!({ "type": ["string", "null"], "description": description })
 }
@@ -273,6 +277,7 @@ fn search_output() -> Value {
             },
         },
         "degraded": texts("What could not take part in this search: vector, fulltext."),
+        "pending_chunks": count("Chunks that only their words can find yet; their vectors follow."),
         "warnings": texts("Remarks about the request."),
     });
     output(&properties, &["results", "low_confidence", "filter_applied"])
