@@ -9,7 +9,6 @@
 use std::path::{Path, PathBuf};
 
 use grooveseek::adapters::parser::markdown::MarkdownParser;
-use grooveseek::domain::chunk::ContextMode;
 use grooveseek::domain::document::DocumentPath;
 use grooveseek::ports::parser::{ParseInput, Parser};
 
@@ -36,8 +35,7 @@ pub(crate) fn documents(folder: &Path, most: usize) -> Vec<Vec<String>> {
         let (path, parser) = (DocumentPath::new(name).unwrap(), MarkdownParser::new());
         let input = ParseInput { path: &path, bytes: &bytes, exclude_headings: &[] };
         let Ok(parsed) = parser.parse(&input) else { continue };
-        let text =
-            |chunk: &grooveseek::domain::chunk::Chunk| chunk.embedding_text(ContextMode::Off);
+        let text = |chunk: &grooveseek::domain::chunk::Chunk| chunk.content.clone();
         let chunks: Vec<String> = parsed.chunks.iter().map(text).take(most - count).collect();
         count += chunks.len();
         if !chunks.is_empty() {

@@ -206,6 +206,18 @@ pub struct IndexSettings {
     /// The most characters, white space left out, of a chunk of source code;
     /// at least 30.
     pub max_chunk_chars: usize,
+    /// What a server does about the index when it starts.
+    pub on_serve: OnServe,
+}
+
+/// What a server does about the index when it starts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnServe {
+    /// Nothing: it serves what the index holds.
+    #[default]
+    None,
+    /// It brings the index up to date, beside its answers.
+    Build,
 }
 
 /// How searching works.
@@ -328,6 +340,7 @@ impl Default for IndexSettings {
             max_decompressed_size: Some(DEFAULT_SIZE_CAP),
             context_mode: ContextMode::Off,
             max_chunk_chars: 3500,
+            on_serve: OnServe::None,
         }
     }
 }

@@ -17,9 +17,9 @@ use crate::adapters::reranker;
 use crate::adapters::source::filesystem::FilesystemSource;
 use crate::adapters::store::sqlite::SqliteStore;
 use crate::adapters::transport::stdio::StdioTransport;
-use crate::app::config::{Config, EndpointSettings, KeySetting};
+use crate::app::config::{Config, EndpointSettings, KeySetting, OnServe};
 use crate::app::error::{AppError, chain};
-use crate::app::index::{Clock, IN_FLIGHT_KIB, Indexer, check_identity};
+use crate::app::index::{Clock, IN_FLIGHT_KIB, Indexer, check_identity, check_root};
 use crate::app::model::{Model, RerankerModel};
 use crate::app::place::Place;
 use crate::app::read::Reader;
@@ -27,6 +27,7 @@ use crate::app::registry::Registry;
 use crate::app::search::Searcher;
 use crate::app::service::Service;
 use crate::app::watch::Watcher;
+use crate::domain::document::DocumentPath;
 use crate::ports::chunk_store::ChunkStore;
 use crate::ports::document_source::DocumentSource;
 use crate::ports::embedder::{Embedder, Engine};
@@ -37,7 +38,7 @@ pub use crate::adapters::embedder::openai::Proxies;
 pub use crate::adapters::json;
 pub use crate::adapters::model::hub::{HubSettings, Progress, ProgressSink};
 pub use crate::adapters::model::locate::ModelPlaces;
-pub use crate::ports::chunk_store::{Statistics, Summary};
+pub use crate::ports::chunk_store::{RunUnderWay, Statistics, Summary};
 pub use crate::ports::embedder::{EngineChoice, PrecisionChoice};
 
 pub mod models;
@@ -202,7 +203,11 @@ impl Groove {
         let reranker = reranker(&config, surroundings)?;
         let Some(store) = open_store(&place, file).await? else { return Ok(None) };
         if file != IndexFile::Replaced {
-            check_identity(&store.snapshot().await?.summary().await?, &model)?;
+            let summary = store.snapshot().await?.summary().await?;
+            check_identity(&summary, &model)?;
+            if let Err(error) = check_root(&summary, &source) {
+                tracing::warn!("{error}");
+            }
         }
         let parsers: [Arc<dyn Parser>; 1] = [Arc::new(Guarded::new(MarkdownParser::new()))];
         let registry = Registry::new(parsers, &config.formats);
@@ -228,6 +233,23 @@ impl Groove {
     /// [`AppError::Store`] if it cannot be read.
     pub async fn summary(&self) -> Result<Summary, AppError> {
         Ok(self.store.snapshot().await?.summary().await?)
+    }
+
+    /// Whether the index is to be brought up to date when it is served.
+    pub fn builds_on_serve(&self) -> bool {
+        self.config.index.on_serve == OnServe::Build
+    }
+
+    /// The documents of the index that no parser is switched on for: the next
+    /// run over everything would remove them.
+    ///
+    /// # Errors
+    ///
+    /// [`AppError::Store`] if the index cannot be read.
+    pub async fn unread_documents(&self) -> Result<Vec<DocumentPath>, AppError> {
+        let documents = self.store.snapshot().await?.documents().await?;
+        let unread = |path: &DocumentPath| self.registry.parser_of(path).is_none();
+        Ok(documents.iter().map(|row| row.path.clone()).filter(unread).collect())
     }
 
     /// Loads what the first search would otherwise wait for: the vectors, then
@@ -305,6 +327,17 @@ impl Groove {
     }
 }
 
+/// What is known of an index without its knowledge base.
+#[derive(Clone, Debug)]
+pub struct Status {
+    /// What it records.
+    pub summary: Summary,
+    /// What is counted of it.
+    pub statistics: Statistics,
+    /// The runs that are changing it now.
+    pub runs: Vec<RunUnderWay>,
+}
+
 /// What an index records and what is counted of it, read without looking at
 /// the knowledge base or the model; nothing if there is no index.
 ///
@@ -314,13 +347,17 @@ impl Groove {
 pub async fn status_of(
     kb_path: &Path,
     working_dir: &Path,
-) -> Result<(Place, Option<(Summary, Statistics)>), AppError> {
+) -> Result<(Place, Option<Status>), AppError> {
     let place = place(kb_path, working_dir)?;
     let Some(store) = open_store(&place, IndexFile::Existing).await? else {
         return Ok((place, None));
     };
     let snapshot = store.snapshot().await?;
-    let status = (snapshot.summary().await?, snapshot.statistics().await?);
+    let status = Status {
+        summary: snapshot.summary().await?,
+        statistics: snapshot.statistics().await?,
+        runs: store.runs().await?,
+    };
     drop(snapshot);
     store.close().await;
     Ok((place, Some(status)))
@@ -331,8 +368,8 @@ pub async fn status_of(
 /// # Errors
 ///
 /// [`AppError::Transport`] if the connection breaks.
-pub async fn serve_stdio(service: Service, stop: Stop) -> Result<(), AppError> {
-    Ok(StdioTransport::new().serve(Arc::new(service), stop).await?)
+pub async fn serve_stdio(service: Arc<Service>, stop: Stop) -> Result<(), AppError> {
+    Ok(StdioTransport::new().serve(service, stop).await?)
 }
 
 fn place(kb_path: &Path, working_dir: &Path) -> Result<Place, AppError> {

@@ -62,6 +62,7 @@ pub(super) const KEYS: &[(&str, Kind)] = &[
     ("parsers.enabled", Kind::Texts),
     ("parsers.code.max_chunk_chars", Kind::Integer),
     ("index.fail_on_frontmatter_error", Kind::Flag),
+    ("index.on_serve", Kind::Text),
     ("index.max_binary_file_size", Kind::Size),
     ("index.max_text_file_size", Kind::Size),
     ("index.max_decompressed_size", Kind::Size),

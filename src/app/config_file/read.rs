@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::app::config::{
-    Config, EvaluationSettings, HttpSettings, IndexSettings, MAX_EVALUATION_CUTOFF, SearchSettings,
-    TransportKind,
+    Config, EvaluationSettings, HttpSettings, IndexSettings, MAX_EVALUATION_CUTOFF, OnServe,
+    SearchSettings, TransportKind,
 };
 use crate::app::config_file::endpoint;
 use crate::app::config_file::error::ConfigError;
@@ -56,6 +56,10 @@ pub(super) fn read(file: &ConfigFile, context: &Context<'_>) -> Result<Config, C
 
 fn read_index(reader: &Reader<'_>, index: &mut IndexSettings) -> Result<(), ConfigError> {
     set(&mut index.fail_on_frontmatter_error, reader.flag("index.fail_on_frontmatter_error"));
+    index.on_serve = match reader.choice("index.on_serve", &["none", "build"])? {
+        Some("build") => OnServe::Build,
+        _ => OnServe::None,
+    };
     set(&mut index.max_binary_file_size, reader.size("index.max_binary_file_size")?);
     set(&mut index.max_text_file_size, reader.size("index.max_text_file_size")?);
     set(&mut index.max_decompressed_size, reader.size("index.max_decompressed_size")?);

@@ -158,7 +158,7 @@ impl Indexer {
                 total => format!(", {} of {total} documents done", other.done),
             };
             let text = format!(
-                "another process ({}) has been indexing since {}{how_far}; going on beside it",
+                "another run (process {}) has been indexing since {}{how_far}; going on beside it",
                 other.process, other.since
             );
             observer.event(IndexEvent::Warning(&text));

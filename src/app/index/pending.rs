@@ -13,7 +13,7 @@ use crate::app::index::write::GROUP_BYTES;
 use crate::domain::chunk::{ChunkId, TextHash};
 use crate::domain::document::DocumentPath;
 use crate::domain::embedding::Embedding;
-use crate::ports::chunk_store::{Change, Snapshot};
+use crate::ports::chunk_store::{Change, Snapshot, StoredChunk};
 use crate::ports::embedder::EmbedError;
 
 /// The right to change the store, which a long run gives out of its hands now
@@ -42,14 +42,14 @@ struct Unfinished {
     /// How many chunks the whole document has.
     chunks: usize,
     /// Its chunks that are not yet in a batch.
-    waiting: VecDeque<Text>,
+    waiting: VecDeque<Waiting>,
     /// How many of its chunks are in none or in the batch under way.
     left: usize,
 }
 
 /// A text that is to be embedded.
 #[derive(Clone)]
-struct Text {
+struct Waiting {
     chunk: ChunkId,
     hash: TextHash,
     text: String,
@@ -116,11 +116,11 @@ impl Indexer {
         let pending = self.store.snapshot().await?.pending_of(&path).await?;
         let Some(first) = pending.first() else { return Ok(None) };
         let chunks = first.siblings as usize;
-        let text = |chunk: &crate::ports::chunk_store::StoredChunk| {
+        let text = |chunk: &StoredChunk| {
             let text = chunk.chunk.embedding_text().into_owned();
-            Text { chunk: chunk.id, hash: TextHash::of(&text), text }
+            Waiting { chunk: chunk.id, hash: TextHash::of(&text), text }
         };
-        let waiting: VecDeque<Text> = pending.iter().map(text).collect();
+        let waiting: VecDeque<Waiting> = pending.iter().map(text).collect();
         Ok(Some(Unfinished { path, chunks, left: waiting.len(), waiting }))
     }
 
@@ -133,7 +133,7 @@ impl Indexer {
     ) -> Result<BTreeSet<DocumentPath>, AppError> {
         let batch = std::mem::take(batch);
         let mut rejected = BTreeMap::new();
-        let texts: Vec<&Text> = batch.iter().flat_map(|document| &document.waiting).collect();
+        let texts: Vec<&Waiting> = batch.iter().flat_map(|document| &document.waiting).collect();
         if texts.is_empty() {
             return Ok(BTreeSet::new());
         }
@@ -145,7 +145,7 @@ impl Indexer {
             Err(EmbedError::Refused { .. }) => {
                 // One of them is at fault; the others must not suffer.
                 for document in &batch {
-                    let texts: Vec<&Text> = document.waiting.iter().collect();
+                    let texts: Vec<&Waiting> = document.waiting.iter().collect();
                     match self.embed_missing(&texts, &mut vectors, tally).await {
                         Ok(()) => {}
                         Err(EmbedError::Refused { reason, .. }) => {
@@ -185,12 +185,12 @@ impl Indexer {
     /// Embeds those texts that have no vector yet, each once.
     async fn embed_missing(
         &self,
-        texts: &[&Text],
+        texts: &[&Waiting],
         vectors: &mut HashMap<TextHash, Embedding>,
         tally: &mut Tally<'_>,
     ) -> Result<(), EmbedError> {
         let mut asked = BTreeSet::new();
-        let missing: Vec<&Text> = texts
+        let missing: Vec<&Waiting> = texts
             .iter()
             .filter(|text| !vectors.contains_key(&text.hash) && asked.insert(text.hash))
             .copied()
@@ -205,7 +205,7 @@ impl Indexer {
 /// The vectors that the store has for these texts already.
 async fn known(
     snapshot: &dyn Snapshot,
-    texts: &[&Text],
+    texts: &[&Waiting],
 ) -> Result<HashMap<TextHash, Embedding>, AppError> {
     let hashes: Vec<TextHash> = texts.iter().map(|text| text.hash).collect();
     let vectors = snapshot.embeddings_of_texts(&hashes).await?;

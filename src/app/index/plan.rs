@@ -27,9 +27,9 @@ pub(super) struct Plan {
     pub(super) new: Vec<Task>,
     /// The other documents to look into, in ascending order of path.
     pub(super) changed: Vec<Task>,
-    /// The documents that are as they were, but for vectors that are still to
+    /// How many documents are as they were, but for vectors that are still to
     /// come.
-    pub(super) unfinished: BTreeSet<DocumentPath>,
+    pub(super) unfinished: usize,
     /// The rows whose documents have gone.
     pub(super) gone: Vec<DocumentPath>,
     /// How many documents were found.
@@ -51,6 +51,14 @@ pub(super) struct Task {
     pub(super) size_bytes: u64,
     /// What was read when it was hashed, if that was kept.
     pub(super) content: Option<Content>,
+}
+
+impl Task {
+    /// A document that nothing is known of.
+    fn unseen(found: Found) -> Self {
+        let Found { path, size_bytes } = found;
+        Self { path, row: None, work: Work::Index, size_bytes, content: None }
+    }
 }
 
 /// What has to be done with a document.
@@ -106,14 +114,7 @@ impl Indexer {
         let found = listing.found.len();
         if rows.is_empty() {
             // There is nothing to compare with, so each file is read once only.
-            let task = |Found { path, size_bytes }| Task {
-                path,
-                row: None,
-                work: Work::Index,
-                size_bytes,
-                content: None,
-            };
-            let new = listing.found.into_iter().map(task).collect();
+            let new = listing.found.into_iter().map(Task::unseen).collect();
             return Ok(Plan { new, found, forced: force, ..Plan::default() });
         }
 
@@ -150,17 +151,16 @@ impl Indexer {
                 sizes.push(Change::Resize { path: path.clone(), size_bytes });
             }
             let is_moved = moved.contains(&path);
+            let recipe = self.registry.recipe_of(&path, &self.exclude_headings);
             let work = if !unchanged || (is_moved && mode == ContextMode::Static) {
                 Work::Index
-            } else if row.recipe != self.registry.recipe_of(&path, &self.exclude_headings) {
+            } else if row.recipe != recipe {
                 recut += 1;
                 Work::Recut
             } else if is_moved || redeclared {
                 Work::Describe
             } else {
-                if pending.contains(&path) {
-                    plan.unfinished.insert(path);
-                }
+                plan.unfinished += usize::from(pending.contains(&path));
                 continue;
             };
             plan.changed.push(task(Some(row), work));
@@ -168,15 +168,20 @@ impl Indexer {
         if recut > 0 {
             observer.event(IndexEvent::Recutting { documents: recut });
         }
+        self.record_sizes(sizes, observer).await;
+        plan.gone = rows.into_keys().collect();
+        self.warn_of_sweep(&plan.gone, in_index, observer);
+        Ok(plan)
+    }
+
+    /// Failing to record sizes keeps no run from going on.
+    async fn record_sizes(&self, sizes: Vec<Change>, observer: &Arc<dyn Observer>) {
         if !sizes.is_empty()
             && let Err(error) = self.store.apply(sizes).await
         {
             let text = format!("could not record file sizes: {error}");
             observer.event(IndexEvent::Warning(&text));
         }
-        plan.gone = rows.into_keys().collect();
-        self.warn_of_sweep(&plan.gone, in_index, observer);
-        Ok(plan)
     }
 
     /// Warns of a sweep that takes most of the index away because of the formats

@@ -52,7 +52,7 @@ impl<'a> Tally<'a> {
         observer: &'a Arc<dyn Observer>,
         report: &'a mut Report,
     ) -> Self {
-        let open = plan.new.len() + plan.changed.len() + plan.unfinished.len();
+        let open = plan.new.len() + plan.changed.len() + plan.unfinished;
         let mut tally = Self {
             observer,
             report,

@@ -757,7 +757,7 @@ async fn a_run_beside_another_one_says_so_and_goes_on() {
     let report = bench.run().await;
     assert_eq!((report.updated, report.documents), (2, 2));
     let log = bench.log.take();
-    assert!(log[0].starts_with("warning: another process"), "{log:?}");
+    assert!(log[0].starts_with("warning: another run"), "{log:?}");
     for fact in ["2026-04-16T09:00:00Z", "3 of 7", &std::process::id().to_string()] {
         assert!(log[0].contains(fact), "{log:?}");
     }

@@ -41,6 +41,21 @@ impl Service {
         Self { searcher, reader, indexer, store, rebuilding: Mutex::new(None) }
     }
 
+    /// Brings the index up to date, unless a run is under way.
+    ///
+    /// # Errors
+    ///
+    /// As [`Indexer::run`].
+    pub async fn build(&self) -> Result<(), AppError> {
+        let Ok(_slot) = self.begin_rebuild() else { return Ok(()) };
+        let observer: Arc<dyn Observer> = Arc::new(Reporting { progress: Arc::new(Unheard) });
+        let report = self.indexer.run(false, &observer).await?;
+        if let Some(failure) = report.failure {
+            tracing::warn!(failure, "the index is not as complete as it should be");
+        }
+        Ok(())
+    }
+
     /// Takes the one slot for an index run.
     fn begin_rebuild(&self) -> Result<Rebuilding<'_>, Refused> {
         let mut running = self.rebuilding.lock().unwrap_or_else(PoisonError::into_inner);
@@ -121,6 +136,13 @@ fn answer(report: Report) -> RebuildAnswer {
         duration_ms: u64::try_from(report.duration.as_millis()).unwrap_or(u64::MAX),
         error: report.failure,
     }
+}
+
+/// Progress that nobody has asked for.
+struct Unheard;
+
+impl Progress for Unheard {
+    fn advance(&self, _: u64, _: u64) {}
 }
 
 /// Passes a run's progress on to the client, and its warnings to the log.

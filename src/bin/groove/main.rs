@@ -19,7 +19,9 @@ use grooveseek::app::error::AppError;
 use grooveseek::app::index::{Clock, Observer};
 use grooveseek::app::place::Place;
 use grooveseek::app::search::Patience;
+use grooveseek::app::service::Service;
 use grooveseek::app::wiring::{self, Groove, IndexFile, json};
+use grooveseek::domain::document::DocumentPath;
 use grooveseek::domain::search::SearchRequest;
 use tracing_subscriber::EnvFilter;
 
@@ -124,14 +126,16 @@ async fn serve(arguments: ServeArgs, mut loaded: LoadedConfig) -> anyhow::Result
     )
     .await?;
     let summary = groove.summary().await?;
-    if summary.documents == 0 {
+    if summary.documents == 0 && !groove.builds_on_serve() {
         tracing::warn!(
             index = %groove.place().index.display(),
             "the index is empty; run `groove index`, or have the assistant call rebuild_index"
         );
     }
     let groove = Arc::new(groove);
+    let service = Arc::new(groove.service(clock()));
     tokio::spawn(warm_up(Arc::clone(&groove)));
+    let building = groove.builds_on_serve().then(|| tokio::spawn(build(Arc::clone(&service))));
     let watching = groove.watcher(clock()).map(|watcher| tokio::spawn(watcher.run()));
     let stop = Box::pin(async {
         asked_to_stop().await;
@@ -148,9 +152,9 @@ async fn serve(arguments: ServeArgs, mut loaded: LoadedConfig) -> anyhow::Result
         chunks = summary.chunks,
         "serving over standard input and output"
     );
-    let served = wiring::serve_stdio(groove.service(clock()), stop).await;
-    if let Some(watching) = watching {
-        watching.abort();
+    let served = wiring::serve_stdio(service, stop).await;
+    for task in [building, watching].into_iter().flatten() {
+        task.abort();
     }
     groove.close().await;
     served?;
@@ -183,10 +187,36 @@ async fn asked_to_stop() {
     }
 }
 
+/// Brings the index up to date beside everything else. Tries again while that
+/// fails: texts can be searched meanwhile, and a model may yet come.
+async fn build(service: Arc<Service>) {
+    let mut pauses = Pauses::default();
+    while let Err(error) = service.build().await {
+        pauses.after(&error, "the index cannot be brought up to date").await;
+    }
+}
+
+/// Warns of documents that the next run over everything would remove.
+async fn warn_of_unread(groove: &Groove) {
+    let Ok(unread) = groove.unread_documents().await else { return };
+    if unread.is_empty() {
+        return;
+    }
+    let examples: Vec<&str> = unread.iter().take(3).map(DocumentPath::as_str).collect();
+    tracing::warn!(
+        "{} document(s) of the index have no parser that is switched on ({}); they stay until the \
+         next `groove index`, which removes them; enable their formats in [parsers].enabled, or \
+         run `groove index`",
+        unread.len(),
+        examples.join(", ")
+    );
+}
+
 /// Loads the model beside everything else; the handshake and answers from the
 /// text do not wait for it. Tries again while it cannot be had, since a network
 /// may come back.
 async fn warm_up(groove: Arc<Groove>) {
+    warn_of_unread(&groove).await;
     let mut pauses = Pauses::default();
     loop {
         match groove.warm_up().await {
@@ -250,14 +280,14 @@ fn refuse_what_stdio_has_not(arguments: &ServeArgs, config: &Config) -> anyhow::
 async fn status(arguments: StatusArgs, mut loaded: LoadedConfig) -> anyhow::Result<ExitCode> {
     let kb_path = loaded.kb_path(arguments.kb.kb_path.as_deref())?;
     let (place, status) = wiring::status_of(&kb_path, &surroundings::working_dir()?).await?;
-    let Some((summary, statistics)) = status else {
+    let Some(status) = status else {
         print::notice(&no_index(&place));
         return Ok(ExitCode::SUCCESS);
     };
     let min_quality = loaded.config.search.min_quality;
-    let mut text = print::status_as_text(&summary, &statistics, min_quality);
+    let mut text = print::status_as_text(&status, min_quality);
     // The engine is that of the model which the index was built with.
-    let recorded = summary.identity.as_ref().map(|identity| identity.model.as_str());
+    let recorded = status.summary.identity.as_ref().map(|identity| identity.model.as_str());
     if let Some(name) = recorded.filter(|name| wiring::model_names().contains(name)) {
         loaded.config.use_local_model(name);
     }

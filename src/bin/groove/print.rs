@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 
 use grooveseek::app::index::{IndexEvent, Observer, Report};
-use grooveseek::app::wiring::{Statistics, Summary};
+use grooveseek::app::wiring::Status;
 use grooveseek::domain::search::{Hit, SearchAnswer};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -96,11 +96,8 @@ fn hit_as_text(hit: &Hit) -> String {
 }
 
 /// What an index holds, one fact a line.
-pub(crate) fn status_as_text(
-    summary: &Summary,
-    statistics: &Statistics,
-    min_quality: f32,
-) -> String {
+pub(crate) fn status_as_text(status: &Status, min_quality: f32) -> String {
+    let Status { summary, statistics, runs } = status;
     let mut lines = vec![
         format!("Documents: {}", summary.documents),
         format!("Chunks: {}", summary.chunks),
@@ -122,6 +119,12 @@ pub(crate) fn status_as_text(
     let lost = statistics.chunks_without_vector.saturating_sub(summary.pending_chunks);
     if lost > 0 {
         lines.push(format!("Chunks that have lost their vector: {lost}"));
+    }
+    for run in runs {
+        lines.push(format!(
+            "Indexing: process {} since {}, {} of {} documents",
+            run.process, run.since, run.done, run.total
+        ));
     }
     if min_quality > 0.0 {
         let count = |passes: bool| -> u64 {
