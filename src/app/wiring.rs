@@ -22,11 +22,13 @@ use crate::app::error::{AppError, chain};
 use crate::app::index::{Clock, IN_FLIGHT_KIB, Indexer, check_identity};
 use crate::app::model::{Model, RerankerModel};
 use crate::app::place::Place;
+use crate::app::quality::{self, QualityReport};
 use crate::app::read::Reader;
 use crate::app::registry::Registry;
 use crate::app::search::Searcher;
 use crate::app::service::Service;
 use crate::app::watch::Watcher;
+use crate::domain::quality::Rules;
 use crate::ports::chunk_store::ChunkStore;
 use crate::ports::document_source::DocumentSource;
 use crate::ports::embedder::{Embedder, Engine};
@@ -314,16 +316,36 @@ impl Groove {
 pub async fn status_of(
     kb_path: &Path,
     working_dir: &Path,
-) -> Result<(Place, Option<(Summary, Statistics)>), AppError> {
+    rules: Option<&Rules>,
+) -> Result<(Place, Option<Status>), AppError> {
     let place = place(kb_path, working_dir)?;
     let Some(store) = open_store(&place, IndexFile::Existing).await? else {
         return Ok((place, None));
     };
     let snapshot = store.snapshot().await?;
-    let status = (snapshot.summary().await?, snapshot.statistics().await?);
+    let quality = match rules {
+        Some(rules) => Some(quality::explain(&*snapshot, rules).await?),
+        None => None,
+    };
+    let status = Status {
+        summary: snapshot.summary().await?,
+        statistics: snapshot.statistics().await?,
+        quality,
+    };
     drop(snapshot);
     store.close().await;
     Ok((place, Some(status)))
+}
+
+/// What an index holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Status {
+    /// What is recorded of it.
+    pub summary: Summary,
+    /// What is counted of it.
+    pub statistics: Statistics,
+    /// What lowers the scores of its chunks, if that was asked for.
+    pub quality: Option<QualityReport>,
 }
 
 /// Serves a service over standard input and output.

@@ -558,3 +558,41 @@ async fn an_empty_knowledge_base_is_no_error() {
     let report = Bench::new(&[]).run().await;
     assert_eq!((report.documents, report.chunks), (0, 0));
 }
+
+// IDX-B16
+#[tokio::test]
+async fn the_encoding_of_a_file_is_a_tag_and_its_hash_that_of_its_bytes() {
+    let bench = Bench::new(&[]);
+    let text = "\u{FEFF}## Tides\n\nA section that is long enough to stand alone, by far.\n";
+    let little: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    bench.source.put("a.md", little.clone());
+    bench.run().await;
+    let chunks = bench.chunks_of("a.md").await;
+    assert_eq!(chunks[0].document.tags, ["encoding:utf-16le"]);
+    assert_eq!(chunks[0].document.size_bytes, Some(little.len() as u64));
+    assert!(chunks[0].chunk.content.contains("stand alone"));
+    bench.embedded();
+    // The same text in other bytes is another file: its tags change and no vector.
+    let big: Vec<u8> = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
+    bench.source.put("a.md", big);
+    assert_eq!((bench.run().await.updated, bench.embedded()), (1, 0));
+    assert_eq!(bench.chunks_of("a.md").await[0].document.tags, ["encoding:utf-16be"]);
+    assert_eq!(bench.run().await.updated, 0);
+}
+
+// QUA-20
+#[tokio::test]
+async fn the_configured_rules_score_what_is_indexed_and_a_move_keeps_the_score() {
+    let mut bench = Bench::new(&[("a.md", "## Port\n\n3100\n")]);
+    bench.indexer.settings.quality.signals.heading = true;
+    bench.indexer.settings.quality.extra_boilerplate = vec!["Noch offen".into()];
+    bench.source.put("b.md", "- noch offen!");
+    bench.run().await;
+    let quality = async |path: &str| bench.chunks_of(path).await[0].quality;
+    assert!((quality("a.md").await - 0.4).abs() < 1e-5);
+    assert!(quality("b.md").await < 1e-5);
+    bench.source.remove("b.md");
+    bench.source.put("c.md", "- noch offen!");
+    assert_eq!(bench.run().await.renamed, 1);
+    assert!(quality("c.md").await < 1e-5);
+}

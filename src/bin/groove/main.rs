@@ -19,7 +19,7 @@ use grooveseek::app::error::AppError;
 use grooveseek::app::index::{Clock, Observer};
 use grooveseek::app::place::Place;
 use grooveseek::app::search::Patience;
-use grooveseek::app::wiring::{self, Groove, IndexFile, json};
+use grooveseek::app::wiring::{self, Groove, IndexFile, Status, json};
 use grooveseek::domain::search::SearchRequest;
 use tracing_subscriber::EnvFilter;
 
@@ -249,8 +249,9 @@ fn refuse_what_stdio_has_not(arguments: &ServeArgs, config: &Config) -> anyhow::
 
 async fn status(arguments: StatusArgs, mut loaded: LoadedConfig) -> anyhow::Result<ExitCode> {
     let kb_path = loaded.kb_path(arguments.kb.kb_path.as_deref())?;
-    let (place, status) = wiring::status_of(&kb_path, &surroundings::working_dir()?).await?;
-    let Some((summary, statistics)) = status else {
+    let rules = arguments.quality.then_some(&loaded.config.index.quality);
+    let (place, status) = wiring::status_of(&kb_path, &surroundings::working_dir()?, rules).await?;
+    let Some(Status { summary, statistics, quality }) = status else {
         print::notice(&no_index(&place));
         return Ok(ExitCode::SUCCESS);
     };
@@ -265,6 +266,9 @@ async fn status(arguments: StatusArgs, mut loaded: LoadedConfig) -> anyhow::Resu
     if let Ok(surroundings) = surroundings::of(&loaded) {
         let engine = wiring::models::engine_of(&loaded.config, &surroundings);
         text.extend(["Engine: ", &engine, "\n"]);
+    }
+    if let Some(report) = &quality {
+        text.push_str(&print::quality_as_text(report));
     }
     print::result(&text).context("cannot write the result")?;
     Ok(ExitCode::SUCCESS)
