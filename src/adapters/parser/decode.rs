@@ -77,6 +77,13 @@ fn strictly(encoding: &'static Encoding, bytes: &[u8]) -> Option<String> {
 }
 
 fn legacy(bytes: &[u8]) -> Option<(String, &'static Encoding)> {
+    // In all of these encodings a control is a byte of its own.
+    if bytes
+        .iter()
+        .any(|byte| byte.is_ascii_control() && !matches!(byte, b'\t' | b'\n' | b'\r' | 0xC))
+    {
+        return None;
+    }
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
     detector.feed(bytes, true);
     let guess = detector.guess(None, Utf8Detection::Deny);
