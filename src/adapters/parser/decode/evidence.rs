@@ -1,5 +1,7 @@
 //! Whether a text that was decoded by a guess looks like one.
 
+use encoding_rs::EUC_JP;
+
 /// What a text is written in besides ASCII.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Script {
@@ -14,9 +16,12 @@ pub(super) enum Script {
 
 /// The fewest characters outside ASCII that show Chinese or Japanese.
 const LEAST_CHARS: usize = 8;
+/// The most ideographs that are looked at one by one.
+const IDEOGRAPHS: usize = 1000;
 /// The fewest letters that show another alphabet.
 const LEAST_LETTERS: usize = 16;
-/// The fewest Latin letters outside ASCII, and in ASCII, that show Latin.
+/// The fewest Latin letters or quotation marks outside ASCII, and the fewest
+/// letters in ASCII, that show Latin.
 const LEAST_LATIN: (usize, usize) = (4, 20);
 
 impl Script {
@@ -82,12 +87,21 @@ pub(super) fn speaks_for(script: Script, text: &str, bytes: &[u8]) -> bool {
     }
 }
 
-/// Japanese is a mixture of ideographs and kana, the latter in full width.
+/// Japanese is a mixture of ideographs, common ones, and kana, the latter in
+/// full width.
 fn is_japanese(text: &str) -> bool {
     let foreign = foreign(text).count();
     let kana = foreign_where(text, is_kana);
     let half_width = foreign_where(text, |character| matches!(character, '\u{FF61}'..='\u{FF9F}'));
-    foreign >= LEAST_CHARS && kana * 5 >= foreign && half_width * 10 <= foreign
+    let ideographs: String =
+        text.chars().filter(|character| is_ideograph(*character)).take(IDEOGRAPHS).collect();
+    // Those of the first level of JIS X 0208 have lower lead bytes than others.
+    let (encoded, ..) = EUC_JP.encode(&ideographs);
+    let rare = encoded.chunks_exact(2).filter(|bytes| bytes[0] >= 0xD0).count();
+    foreign >= LEAST_CHARS
+        && kana * 5 >= foreign
+        && half_width * 10 <= foreign
+        && rare * 10 <= encoded.len()
 }
 
 /// Chinese is mostly the common ideographs, which lie in one part of the
@@ -117,17 +131,17 @@ fn is_chinese(text: &str, bytes: &[u8]) -> bool {
         && spaces.count() * 10 <= characters
 }
 
-/// Latin has letters outside ASCII among those of it, and more of the latter.
+/// Latin has letters outside ASCII among those of it, and more of the latter,
+/// and quotation marks at the ends of words.
 fn is_latin(text: &str) -> bool {
     let letters = foreign_where(text, |character| Script::Latin.has(character));
     let ascii = text.chars().filter(char::is_ascii_alphabetic).count();
-    let strange =
-        foreign_where(text, |character| !Script::Latin.has(character) && !is_usual_mark(character));
     let words = Words::of(Script::Latin, text);
-    letters >= LEAST_LATIN.0
+    let evidence = letters + words.quotes;
+    evidence >= LEAST_LATIN.0
         && ascii >= LEAST_LATIN.1
         && letters * 2 <= ascii
-        && strange * 10 <= letters
+        && (strange(Script::Latin, text) + words.misquotes) * 10 <= evidence
         && words.alone * 2 <= letters
         && words.raised * 10 <= letters
 }
@@ -135,14 +149,17 @@ fn is_latin(text: &str) -> bool {
 /// Other alphabets fill words of their own.
 fn is_alphabetic(script: Script, text: &str) -> bool {
     let letters = foreign_where(text, |character| script.has(character));
-    let strange =
-        foreign_where(text, |character| !script.has(character) && !is_usual_mark(character));
     let words = Words::of(script, text);
     letters >= LEAST_LETTERS
-        && strange * 10 <= letters
+        && letters * 4 >= foreign(text).count() * 3
+        && strange(script, text) * 10 <= letters
         && words.mixed * 10 <= letters
         && words.alone * 4 <= letters
         && words.raised * 10 <= letters
+}
+
+fn strange(script: Script, text: &str) -> usize {
+    foreign_where(text, |character| !script.has(character) && !is_usual_mark(character))
 }
 
 /// How the letters of a script stand in the words of a text.
@@ -155,6 +172,10 @@ struct Words {
     raised: usize,
     /// Letters of ASCII beside one of the script.
     mixed: usize,
+    /// Quotation marks at an end of a word, and apostrophes inside one.
+    quotes: usize,
+    /// Quotation marks inside a word.
+    misquotes: usize,
 }
 
 impl Words {
@@ -167,6 +188,14 @@ impl Words {
             let own = script.has(middle);
             if own && !is_letter(first) && !is_letter(next) {
                 words.alone += 1;
+            }
+            match (middle, is_letter(first), is_letter(next)) {
+                ('’', true, true) => words.quotes += 1,
+                ('“' | '”' | '„', true, true) => words.misquotes += 1,
+                ('“' | '”' | '„' | '‘' | '’', before, after) if before != after => {
+                    words.quotes += 1;
+                }
+                _ => {}
             }
             let touches = own || script.has(next);
             if touches && middle.is_lowercase() && next.is_uppercase() {
@@ -217,5 +246,5 @@ fn is_usual_mark(character: char) -> bool {
             | '¿'
             | 'º'
             | 'ª'
-    ) || matches!(character, '\u{200C}'..='\u{200F}' | '\u{2010}'..='\u{2026}' | '\u{2039}' | '\u{203A}')
+    ) || matches!(character, '\u{200C}'..='\u{200F}' | '\u{2010}'..='\u{2019}' | '“' | '”' | '„' | '•' | '…' | '\u{2039}' | '\u{203A}')
 }

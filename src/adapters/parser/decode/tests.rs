@@ -37,6 +37,12 @@ const TEXTS: &[(&str, &Encoding, &str)] = &[
          gilt: über den Tag verteilt kommen sie ungefähr zweimal. Größe und Höhe ändern sich.\n",
     ),
     (
+        "windows-1252",
+        WINDOWS_1252,
+        "# Tides\n\nIt’s the moon that moves the sea – so they say – and “spring tides” are the \
+         highest. A ‘neap tide’ is the opposite; don’t mix them up…\n",
+    ),
+    (
         "windows-1253",
         WINDOWS_1253,
         "# Παλίρροια\n\nΗ παλίρροια προκαλείται από την έλξη της Σελήνης και του Ήλιου. Συμβαίνει \
@@ -211,17 +217,27 @@ fn text_in_other_encodings_is_refused_and_never_misread() {
                   서버는 기본적으로 포트 3100을 사용합니다.\n";
     let taiwanese = "# 潮汐\n\n潮汐是由月球和太陽的引力引起的。每天大約有兩次高潮和兩次低潮。\n\
                      伺服器的預設連接埠可以在設定檔中修改。\n";
-    let russian = TEXTS[4].2;
+    let text_in = |name| TEXTS.iter().find(|(known, ..)| *known == name).unwrap().2;
+    let russian = text_in("windows-1251");
     for (encoding, text) in [
         (encoding_rs::EUC_KR, korean),
         (encoding_rs::BIG5, taiwanese),
         (encoding_rs::KOI8_R, russian),
         (encoding_rs::IBM866, russian),
         (encoding_rs::ISO_8859_5, russian),
-        (encoding_rs::MACINTOSH, TEXTS[5].2),
+        (encoding_rs::MACINTOSH, text_in("windows-1252")),
     ] {
         let bytes = encoded(encoding, text);
         assert!(is_refused(&bytes), "{}", encoding.name());
+    }
+    // Code page 850, as the command prompt of Windows has it.
+    let french = b"Les mar\x82es sont caus\x82es par la Lune. Elles arrivent \x85 peu pr\x8As \
+                   deux fois par jour, et la c\x93te en est fa\x87onn\x82e: \x88tre l\x85, r\x8Agl\x82.";
+    let german =
+        b"Sch\x94ne Gr\x81\xE1e: \x84hnlich h\x94ren, sp\x84ter l\x94sen, sch\x94n m\x84hen. \
+                   K\x94ln und W\x94rter, \x94ffnen und \x84ndern, \x9Aberall.";
+    for bytes in [&french[..], german] {
+        assert!(is_refused(bytes));
     }
 }
 
