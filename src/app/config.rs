@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::domain::chunk::ContextMode;
 use crate::domain::format::EnabledFormats;
 use crate::domain::fusion::RankConstant;
+use crate::domain::quality;
 use crate::ports::chunk_store::ColumnWeights;
 use crate::ports::embedder::{EngineChoice, PrecisionChoice};
 
@@ -206,6 +207,8 @@ pub struct IndexSettings {
     /// The most characters, white space left out, of a chunk of source code;
     /// at least 30.
     pub max_chunk_chars: usize,
+    /// What the quality of a chunk goes by.
+    pub quality: quality::Rules,
     /// What a server does about the index when it starts.
     pub on_serve: OnServe,
 }
@@ -341,6 +344,7 @@ impl Default for IndexSettings {
             context_mode: ContextMode::Off,
             max_chunk_chars: 3500,
             on_serve: OnServe::None,
+            quality: quality::Rules::default(),
         }
     }
 }

@@ -8,6 +8,7 @@ pub mod place;
 pub mod registry;
 
 pub mod index;
+pub mod quality;
 pub mod read;
 pub mod search;
 pub mod watch;

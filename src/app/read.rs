@@ -80,11 +80,10 @@ impl Reader {
             content: parsed.served_text,
             truncated: false,
         };
-        if class == Class::Binary {
-            let cut = answer.content.floor_char_boundary(TEXT_CAP);
-            answer.truncated = cut < answer.content.len();
-            answer.content.truncate(cut);
-        }
+        // Text that was decoded is longer than its file, too.
+        let cut = answer.content.floor_char_boundary(TEXT_CAP);
+        answer.truncated = cut < answer.content.len();
+        answer.content.truncate(cut);
         Ok(answer)
     }
 }

@@ -22,12 +22,14 @@ use crate::app::error::{AppError, chain};
 use crate::app::index::{Clock, IN_FLIGHT_KIB, Indexer, check_identity, check_root};
 use crate::app::model::{Model, RerankerModel};
 use crate::app::place::Place;
+use crate::app::quality::{self, QualityReport};
 use crate::app::read::Reader;
 use crate::app::registry::Registry;
 use crate::app::search::Searcher;
 use crate::app::service::Service;
 use crate::app::watch::Watcher;
 use crate::domain::document::DocumentPath;
+use crate::domain::quality::Rules;
 use crate::ports::chunk_store::ChunkStore;
 use crate::ports::document_source::DocumentSource;
 use crate::ports::embedder::{Embedder, Engine};
@@ -327,17 +329,6 @@ impl Groove {
     }
 }
 
-/// What is known of an index without its knowledge base.
-#[derive(Clone, Debug)]
-pub struct Status {
-    /// What it records.
-    pub summary: Summary,
-    /// What is counted of it.
-    pub statistics: Statistics,
-    /// The runs that are changing it now.
-    pub runs: Vec<RunUnderWay>,
-}
-
 /// What an index records and what is counted of it, read without looking at
 /// the knowledge base or the model; nothing if there is no index.
 ///
@@ -347,20 +338,39 @@ pub struct Status {
 pub async fn status_of(
     kb_path: &Path,
     working_dir: &Path,
+    rules: Option<&Rules>,
 ) -> Result<(Place, Option<Status>), AppError> {
     let place = place(kb_path, working_dir)?;
     let Some(store) = open_store(&place, IndexFile::Existing).await? else {
         return Ok((place, None));
     };
     let snapshot = store.snapshot().await?;
+    let quality = match rules {
+        Some(rules) => Some(quality::explain(&*snapshot, rules).await?),
+        None => None,
+    };
     let status = Status {
         summary: snapshot.summary().await?,
         statistics: snapshot.statistics().await?,
+        quality,
         runs: store.runs().await?,
     };
     drop(snapshot);
     store.close().await;
     Ok((place, Some(status)))
+}
+
+/// What an index holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Status {
+    /// What is recorded of it.
+    pub summary: Summary,
+    /// What is counted of it.
+    pub statistics: Statistics,
+    /// What lowers the scores of its chunks, if that was asked for.
+    pub quality: Option<QualityReport>,
+    /// The runs that are changing it now.
+    pub runs: Vec<RunUnderWay>,
 }
 
 /// Serves a service over standard input and output.

@@ -1,32 +1,23 @@
 //! Quality: how much a chunk is worth finding, from 0 to 1.
 
-use crate::domain::format::Class;
+mod boilerplate;
+mod signals;
+
+pub use boilerplate::normalised;
+pub use signals::{Signals, UnknownSignal};
+
+use crate::domain::format::{Class, SUPPORTED};
+
+/// Raised whenever a built-in rule changes a score.
+const VERSION: u32 = 2;
 
 /// Characters below which a text is short.
 const SHORT_CHARS: usize = 30;
 /// Characters below which a single line is poor.
 const POOR_LINE_CHARS: usize = 80;
 
-const SHORT_PENALTY: f32 = 0.6;
-const BOILERPLATE_PENALTY: f32 = 0.5;
-const POOR_STRUCTURE_PENALTY: f32 = 0.3;
-
-/// Phrases that stand where somebody still meant to write something.
-const BOILERPLATE: &[&str] = &[
-    "TBD",
-    "TODO",
-    "WIP",
-    "N/A",
-    "Coming soon",
-    "未定",
-    "準備中",
-    "(準備中)",
-    "詳細は後述",
-    "詳細は後述する",
-    "ここに書く",
-    "後で書く",
-    "後述",
-];
+/// Extensions of binary formats, be their parsers part of this build or not.
+const BINARY_EXTENSIONS: [&str; 4] = ["pdf", "docx", "xlsx", "pptx"];
 
 /// Which penalties apply to a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,10 +25,10 @@ pub enum Profile {
     /// Prose, and source code outside definitions: every penalty.
     Text,
     /// A page, sheet, slide or section of a binary format, whose shortness is
-    /// the shape of the format: boilerplate alone.
+    /// the shape of the format: none for length.
     Binary,
-    /// A definition in source code, which is complete however short:
-    /// boilerplate alone.
+    /// A definition in source code, which is complete however short: none for
+    /// length.
     Definition,
 }
 
@@ -63,134 +54,191 @@ impl Profile {
         }
     }
 
+    /// The profile of a stored chunk, by the extension of its document alone:
+    /// which parsers are switched on plays no part.
+    ///
+    /// - `extension`: without the dot, in any case.
+    /// - `symbol_kind`: as in [`of`](Self::of). A definition is one whatever
+    ///   the language is, because its grammar may have been a plugin.
+    ///
+    /// ```
+    /// use grooveseek::domain::quality::Profile;
+    ///
+    /// assert_eq!(Profile::of_extension("PDF", None), Profile::Binary);
+    /// assert_eq!(Profile::of_extension("md", None), Profile::Text);
+    /// assert_eq!(Profile::of_extension("zig", Some("function")), Profile::Definition);
+    /// ```
+    pub fn of_extension(extension: &str, symbol_kind: Option<&str>) -> Self {
+        let known =
+            SUPPORTED.iter().find(|format| format.extension.eq_ignore_ascii_case(extension));
+        let binary = match known {
+            Some(format) => format.class == Class::Binary,
+            None => BINARY_EXTENSIONS.iter().any(|known| known.eq_ignore_ascii_case(extension)),
+        };
+        match (binary, symbol_kind) {
+            (true, _) => Self::Binary,
+            (false, Some(_)) => Self::Definition,
+            (false, None) => Self::Text,
+        }
+    }
+
     fn penalises_length(self) -> bool {
         self == Self::Text
     }
 }
 
-/// Scores the content of a chunk.
-///
-/// The score starts at 1 and loses 0.6 if the content is shorter than 30
-/// characters, 0.5 if it is boilerplate and nothing else, and 0.3 if it is a
-/// single line of fewer than 80 characters. Heading, context and tags play no
-/// part.
-///
-/// - `content`: any text; white space around it does not count. Lengths are in
-///   characters, not in bytes.
-/// - Returns 0 to 1, both included; equal to 1 if nothing was found wanting.
-///
-/// ```
-/// use grooveseek::domain::quality::{Profile, score};
-///
-/// assert_eq!(score("TBD", Profile::Text), 0.0);
-/// assert_eq!(score("TBD", Profile::Definition), 0.5);
-/// assert_eq!(score("A first line.\nAnd a second one with more.", Profile::Text), 1.0);
-/// ```
-pub fn score(content: &str, profile: Profile) -> f32 {
-    let content = content.trim();
-    let mut score = 1.0;
-    if is_boilerplate(content) {
-        score -= BOILERPLATE_PENALTY;
-    }
-    if profile.penalises_length() {
-        if has_fewer_chars(content, SHORT_CHARS) {
-            score -= SHORT_PENALTY;
-        }
-        if !content.contains('\n') && has_fewer_chars(content, POOR_LINE_CHARS) {
-            score -= POOR_STRUCTURE_PENALTY;
-        }
-    }
-    score.max(0.0)
+/// A reason for which a chunk scores less than 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Penalty {
+    /// Boilerplate and nothing else.
+    Boilerplate,
+    /// Shorter than 30 characters.
+    Length,
+    /// A single line of fewer than 80 characters.
+    Structure,
+    /// 5 % or more of the text could not be decoded.
+    Mojibake,
 }
 
-fn has_fewer_chars(text: &str, limit: usize) -> bool {
-    text.chars().nth(limit - 1).is_none()
+impl Penalty {
+    /// Every penalty, in the order in which they are subtracted.
+    pub const ALL: [Self; 4] = [Self::Boilerplate, Self::Length, Self::Structure, Self::Mojibake];
+
+    /// How much of the score it costs, from 0 to 1.
+    pub fn amount(self) -> f32 {
+        match self {
+            Self::Boilerplate => 0.5,
+            Self::Length => 0.6,
+            Self::Structure => 0.3,
+            Self::Mojibake => 0.8,
+        }
+    }
+
+    /// Its name, one word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Boilerplate => "boilerplate",
+            Self::Length => "length",
+            Self::Structure => "structure",
+            Self::Mojibake => "mojibake",
+        }
+    }
 }
 
-fn is_boilerplate(content: &str) -> bool {
-    let phrase = content.trim().trim_end_matches(['.', '。', '、', ',', ' ', '\t']).trim_start();
-    BOILERPLATE.iter().any(|listed| listed.eq_ignore_ascii_case(phrase))
+/// What a score goes by. The default is the standard rules.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// Signals besides the standard ones.
+    pub signals: Signals,
+    /// Phrases that are boilerplate besides the built-in ones, compared as
+    /// [`normalised`] has them.
+    pub extra_boilerplate: Vec<String>,
+}
+
+impl Rules {
+    /// Scores a chunk.
+    ///
+    /// The score starts at 1 and loses 0.6 if the content is shorter than 30
+    /// characters, 0.5 if it is boilerplate and nothing else, and 0.3 if it is
+    /// a single line of fewer than 80 characters; how far [`Signals`] change
+    /// that, they say themselves. Context and tags play no part.
+    ///
+    /// - `content`: any text; white space around it does not count. Lengths
+    ///   are in characters, not in bytes.
+    /// - `heading`: of the chunk; it counts with [`Signals::heading`] alone.
+    /// - Returns 0 to 1, both included; equal to 1 if nothing was found
+    ///   wanting.
+    ///
+    /// ```
+    /// use grooveseek::domain::quality::{Profile, Rules};
+    ///
+    /// let rules = Rules::default();
+    /// assert_eq!(rules.score("TBD", None, Profile::Text), 0.0);
+    /// assert_eq!(rules.score("TBD", None, Profile::Definition), 0.5);
+    ///
+    /// let lines = "A first line.\nAnd a second one with more.";
+    /// assert_eq!(rules.score(lines, None, Profile::Text), 1.0);
+    /// ```
+    pub fn score(&self, content: &str, heading: Option<&str>, profile: Profile) -> f32 {
+        let penalties = self.explain(content, heading, profile);
+        penalties.iter().fold(1.0, |score: f32, penalty| score - penalty.amount()).max(0.0)
+    }
+
+    /// Tells what lowers the score of a chunk, each penalty once and in the
+    /// order of [`Penalty::ALL`]; nothing if it is 1. The arguments are those
+    /// of [`score`](Self::score).
+    ///
+    /// ```
+    /// use grooveseek::domain::quality::{Penalty, Profile, Rules};
+    ///
+    /// let penalties = Rules::default().explain("port: 3100", Some("Port"), Profile::Text);
+    /// assert_eq!(penalties, [Penalty::Length, Penalty::Structure]);
+    /// ```
+    pub fn explain(&self, content: &str, heading: Option<&str>, profile: Profile) -> Vec<Penalty> {
+        let content = content.trim();
+        let mut penalties = Vec::new();
+        let boilerplate = boilerplate::is_boilerplate(content, &self.extra_boilerplate);
+        if boilerplate {
+            penalties.push(Penalty::Boilerplate);
+        }
+        if profile.penalises_length() {
+            let counts = self.signals.heading && !boilerplate && !content.is_empty();
+            let heading = heading.map(str::trim).filter(|_| counts).unwrap_or_default();
+            if self.is_shorter(content, heading, SHORT_CHARS) {
+                penalties.push(Penalty::Length);
+            }
+            let single_line = heading.is_empty() && !content.contains('\n');
+            if single_line && self.is_shorter(content, heading, POOR_LINE_CHARS) {
+                penalties.push(Penalty::Structure);
+            }
+        }
+        if self.signals.mojibake && signals::is_mojibake(content) {
+            penalties.push(Penalty::Mojibake);
+        }
+        penalties
+    }
+
+    /// A short text that differs from that of other rules whenever any score
+    /// could, in one version of the program or in two. It is letters, digits
+    /// and hyphens.
+    ///
+    /// ```
+    /// use grooveseek::domain::quality::{Rules, Signals};
+    ///
+    /// let heading = Signals { heading: true, ..Signals::default() };
+    /// let rules = Rules { signals: heading, ..Rules::default() };
+    /// assert_ne!(rules.generation(), Rules::default().generation());
+    /// ```
+    ///
+    /// # Source
+    ///
+    /// The digest is 64-bit FNV-1a: Fowler, Noll, Vo, Eastlake and Hansen, "The
+    /// FNV Non-Cryptographic Hash Algorithm", IETF draft, 2012.
+    pub fn generation(&self) -> String {
+        let mut phrases: Vec<String> =
+            self.extra_boilerplate.iter().map(|phrase| normalised(phrase)).collect();
+        phrases.retain(|phrase| !phrase.is_empty());
+        phrases.sort_unstable();
+        phrases.dedup();
+        // No text in UTF-8 holds these two bytes.
+        let names = self.signals.names().flat_map(|name| name.bytes().chain([0xFE]));
+        let phrases = phrases.iter().flat_map(|phrase| phrase.bytes().chain([0xFF]));
+        let digest = names.chain(phrases).fold(0xCBF2_9CE4_8422_2325_u64, |digest, byte| {
+            (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)
+        });
+        format!("{VERSION}-{digest:016x}")
+    }
+
+    /// Tells whether a content and its heading come to less than `limit`.
+    fn is_shorter(&self, content: &str, heading: &str, limit: usize) -> bool {
+        let width = |character| if self.signals.cjk_width { signals::width(character) } else { 1 };
+        let mut length = 0;
+        !heading.chars().chain(content.chars()).any(|character| {
+            length += width(character);
+            length >= limit
+        })
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn assert_score(content: &str, profile: Profile, expected: f32) {
-        let score = score(content, profile);
-        assert!((score - expected).abs() < 1e-5, "{content:?} as {profile:?}: {score}");
-    }
-
-    // QUA-01 QUA-03 QUA-04 QUA-05 QUA-08
-    #[test]
-    fn the_penalties_add_up_as_the_table_says() {
-        let short = "x".repeat(29);
-        assert_score(&"x".repeat(80), Profile::Text, 1.0);
-        assert_score(&format!("{}\n{}", "x".repeat(14), "x".repeat(15)), Profile::Text, 1.0);
-        assert_score(&"x".repeat(30), Profile::Text, 0.7);
-        assert_score(&"x".repeat(79), Profile::Text, 0.7);
-        assert_score("two\nlines", Profile::Text, 0.4);
-        assert_score(&short, Profile::Text, 0.1);
-        assert_score("", Profile::Text, 0.1);
-        assert_score("TODO", Profile::Text, 0.0);
-        for profile in [Profile::Binary, Profile::Definition] {
-            assert_score("TODO", profile, 0.5);
-            for content in ["", "MAXYEAR = 9999", short.as_str()] {
-                assert_score(content, profile, 1.0);
-            }
-        }
-    }
-
-    // QUA-02
-    #[test]
-    fn length_counts_characters_between_the_white_space_around_them() {
-        assert_score(&"字".repeat(29), Profile::Text, 0.1);
-        assert_score(&"字".repeat(30), Profile::Text, 0.7);
-        assert_score(&format!("\n\n {} \n", "x".repeat(29)), Profile::Text, 0.1);
-    }
-
-    // QUA-06 QUA-07
-    #[test]
-    fn the_profile_follows_from_the_format_and_the_definition() {
-        assert_eq!(Profile::of(Class::Text, None), Profile::Text);
-        assert_eq!(Profile::of(Class::Code, None), Profile::Text);
-        assert_eq!(Profile::of(Class::Code, Some("constant")), Profile::Definition);
-        assert_eq!(Profile::of(Class::Binary, None), Profile::Binary);
-    }
-
-    // QUA-09
-    #[test]
-    fn boilerplate_is_the_whole_text_without_what_ends_it() {
-        for content in ["tbd", " Todo... ", "n/a", "COMING SOON.", "未定。", "WIP 、,\t."] {
-            assert_score(content, Profile::Binary, 0.5);
-        }
-        for content in ["TBD was discussed", "。", "", "- TODO", "TODO!", "(未定)"] {
-            assert_score(content, Profile::Binary, 1.0);
-        }
-    }
-
-    // QUA-10 QUA-11
-    #[test]
-    fn every_listed_phrase_is_boilerplate() {
-        for phrase in "TBD,TODO,WIP,N/A,Coming soon,未定,準備中,(準備中),詳細は後述,\
-                       詳細は後述する,ここに書く,後で書く,後述"
-            .split(',')
-        {
-            assert_score(phrase, Profile::Definition, 0.5);
-        }
-    }
-
-    proptest! {
-        // QUA-01 QUA-02
-        #[test]
-        fn a_score_stays_in_its_range_and_ignores_white_space_around(content in ".{0,100}") {
-            for profile in [Profile::Text, Profile::Binary, Profile::Definition] {
-                let plain = score(&content, profile);
-                prop_assert!((0.0..=1.0).contains(&plain));
-                prop_assert_eq!(plain.to_bits(), score(&format!("\n {content}\t\n"), profile).to_bits());
-            }
-        }
-    }
-}
+mod tests;

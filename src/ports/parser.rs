@@ -60,7 +60,7 @@ pub struct ParsedDocument {
 /// Why a document cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
-    /// A text format must be UTF-8.
+    /// A text format must be UTF-8, or in an encoding that is beyond doubt.
     #[error("it is not valid UTF-8 (first bad byte at offset {offset}); save it as UTF-8")]
     NotUtf8 {
         /// Where the first bad byte is, counted from 0.

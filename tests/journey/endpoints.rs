@@ -116,3 +116,25 @@ fn an_index_of_an_endpoint_is_not_taken_for_one_of_a_local_model() {
         "{told}"
     );
 }
+
+// QUA-B01 QUA-B06 QUA-18
+#[test]
+fn status_tells_what_lowers_quality_only_when_asked() {
+    let remote = Remote::new("[quality_filter]\nextra_boilerplate = ['Noch offen']\n");
+    remote.base.write("later.md", "## When\n\n- *noch offen*\n");
+    let index = remote.groove("index", &[]);
+    assert!(index.status.success(), "{}", stderr(&index));
+    let plain = stdout(&remote.groove("status", &[]));
+    assert!(plain.contains("Quality: 2 chunks pass the threshold of 0.3, 1 do not\n"), "{plain}");
+    assert!(!plain.contains("boilerplate"), "{plain}");
+    let output = remote.groove("status", &["--quality"]);
+    assert_eq!(output.status.code(), Some(0));
+    let text = stdout(&output);
+    for line in [
+        "Quality below 1: 3 of 3 chunks\n",
+        "  boilerplate (-0.5): 1 chunks\n    later.md#When: - *noch offen*\n",
+        "  structure (-0.3): 3 chunks\n",
+    ] {
+        assert!(text.contains(line), "{line:?} is not in\n{text}");
+    }
+}

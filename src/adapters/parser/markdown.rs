@@ -1,13 +1,14 @@
 //! Markdown: frontmatter, and sections below headings.
 
+use crate::adapters::parser::decode::decode;
 use crate::domain::chunking::headings;
 use crate::domain::format::{Format, MARKDOWN};
-use crate::domain::frontmatter;
+use crate::domain::frontmatter::{self, Frontmatter};
 use crate::ports::parser::{ParseError, ParseInput, ParsedDocument, Parser};
 
-/// Reads Markdown in UTF-8.
+/// Reads Markdown in UTF-8, and in the other encodings that are recognised.
 ///
-/// The served text is the file as it is. Every chunk has a context, led by the
+/// The served text is the file as it is, decoded. Every chunk has a context, led by the
 /// frontmatter's title or else by the one of the file's name; the metadata has
 /// the frontmatter's title alone.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,18 +31,17 @@ impl Parser for MarkdownParser {
     }
 
     fn parse(&self, input: &ParseInput<'_>) -> Result<ParsedDocument, ParseError> {
-        let text = std::str::from_utf8(input.bytes)
-            .map_err(|error| ParseError::NotUtf8 { offset: error.valid_up_to() })?;
-        let frontmatter = frontmatter::read(text);
-        let own_title = frontmatter.metadata.title.clone();
-        let title =
-            own_title.filter(|title| !title.trim().is_empty()).or_else(|| input.path.title());
-        let chunks = headings::chunks(frontmatter.body, title.as_deref(), input.exclude_headings);
+        let decoded = decode(input.bytes)?;
+        let Frontmatter { mut metadata, error, body } = frontmatter::read(&decoded.text);
+        metadata.tags.extend(decoded.tag().filter(|tag| !metadata.tags.contains(tag)));
+        let own_title = metadata.title.as_deref().filter(|title| !title.trim().is_empty());
+        let title = own_title.map(str::to_owned).or_else(|| input.path.title());
+        let chunks = headings::chunks(body, title.as_deref(), input.exclude_headings);
         Ok(ParsedDocument {
-            metadata: frontmatter.metadata,
+            metadata,
             chunks,
-            served_text: text.to_owned(),
-            frontmatter_error: frontmatter.error,
+            served_text: decoded.text.into_owned(),
+            frontmatter_error: error,
             warnings: Vec::new(),
         })
     }
@@ -80,6 +80,24 @@ mod tests {
         assert_eq!(document.chunks[0].content, "body");
         let document = parse("a.md", "\u{FEFF}body".as_bytes()).unwrap();
         assert_eq!(document.chunks[0].content, "body");
+    }
+
+    // IDX-B16
+    #[test]
+    fn another_encoding_is_decoded_and_becomes_a_tag() {
+        let text = "---\ntitle: 潮\ntags: [sea]\n---\n\n## 満潮\n\n|a|b|\n|-|-|\n|潮|汐|\n";
+        let marked: Vec<u16> = "\u{FEFF}".encode_utf16().chain(text.encode_utf16()).collect();
+        let bytes: Vec<u8> = marked.iter().flat_map(|unit| unit.to_be_bytes()).collect();
+        let document = parse("a.md", &bytes).unwrap();
+        assert_eq!(document.metadata.tags, ["sea", "encoding:utf-16be"]);
+        assert_eq!(document.served_text, text);
+        let plain = parse("a.md", text.as_bytes()).unwrap();
+        assert_eq!(document.chunks, plain.chunks, "places are those of the decoded text");
+        assert_eq!(plain.metadata.tags, ["sea"]);
+        let tagged = text.replace("sea", "encoding:utf-16le");
+        let bytes: Vec<u8> =
+            format!("\u{FEFF}{tagged}").encode_utf16().flat_map(u16::to_le_bytes).collect();
+        assert_eq!(parse("a.md", &bytes).unwrap().metadata.tags, ["encoding:utf-16le"]);
     }
 
     // FMT-MD-09 IDX-76

@@ -1,4 +1,5 @@
 //! Adapters of the parser port.
 
+mod decode;
 pub mod guarded;
 pub mod markdown;

@@ -68,6 +68,8 @@ pub(super) const KEYS: &[(&str, Kind)] = &[
     ("index.max_decompressed_size", Kind::Size),
     ("quality_filter.enabled", Kind::Flag),
     ("quality_filter.threshold", Kind::Number),
+    ("quality_filter.extra_boilerplate", Kind::Texts),
+    ("quality_filter.signals", Kind::Texts),
     ("search.min_confidence_ratio", Kind::Number),
     ("search.mmr.enabled", Kind::Flag),
     ("search.mmr.lambda", Kind::Number),
@@ -159,6 +161,17 @@ pub(super) fn nearest(name: &str) -> Option<String> {
     KEYS.iter()
         .find(|(key, _)| key.rsplit_once('.').is_some_and(|(_, own)| own == last))
         .map(|(key, _)| shown(key))
+}
+
+/// Finds the word that another was probably meant to be, if one is alike
+/// enough.
+pub(super) fn nearest_word<'a>(word: &str, words: &[&'a str]) -> Option<&'a str> {
+    words
+        .iter()
+        .map(|known| (strsim::jaro_winkler(word, known), *known))
+        .filter(|(likeness, _)| *likeness >= LEAST_LIKENESS)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, known)| known)
 }
 
 #[cfg(test)]

@@ -11,13 +11,14 @@ use crate::app::config::{
 use crate::app::config_file::endpoint;
 use crate::app::config_file::error::ConfigError;
 use crate::app::config_file::file::{ConfigFile, Entry, Value};
-use crate::app::config_file::keys::shown;
+use crate::app::config_file::keys::{nearest_word, shown};
 use crate::app::config_file::paths::tilde_hint;
 use crate::app::config_file::size;
 use crate::app::config_file::trust::{Context, parse_bind};
 use crate::domain::chunk::ContextMode;
 use crate::domain::format::{EnabledFormats, InvalidFormats};
 use crate::domain::fusion::RankConstant;
+use crate::domain::quality::{self, Signals};
 
 /// Formats of the documentation; one that this build cannot read yet is
 /// answered differently from a word that means nothing.
@@ -26,6 +27,11 @@ const DOCUMENTED_FORMATS: [&str; 9] =
 
 /// The most tokens of a widened hit that may be asked for.
 const MAX_EXPANDED_TOKENS: i64 = 8192;
+
+/// The most phrases that may be added to the built-in boilerplate.
+const MAX_PHRASES: usize = 256;
+/// The most characters of one.
+const MAX_PHRASE_CHARS: usize = 200;
 
 /// Makes settings of a file that is believed as it is.
 pub(super) fn read(file: &ConfigFile, context: &Context<'_>) -> Result<Config, ConfigError> {
@@ -66,7 +72,50 @@ fn read_index(reader: &Reader<'_>, index: &mut IndexSettings) -> Result<(), Conf
     set(&mut index.max_chunk_chars, reader.integer("parsers.code.max_chunk_chars", 30..=i64::MAX)?);
     let mode = |enabled| if enabled { ContextMode::Static } else { ContextMode::Off };
     set(&mut index.context_mode, reader.flag("contextual.enabled").map(mode));
+    read_quality(reader, &mut index.quality)
+}
+
+fn read_quality(reader: &Reader<'_>, rules: &mut quality::Rules) -> Result<(), ConfigError> {
+    let key = "quality_filter.extra_boilerplate";
+    if let Some(phrases) = reader.texts(key) {
+        if phrases.len() > MAX_PHRASES {
+            let accepted =
+                format!("a list of at most {MAX_PHRASES} phrases; it has {}", phrases.len());
+            return Err(reader.refused(key, &accepted));
+        }
+        if let Some(long) = phrases.iter().find(|phrase| has_more_chars(phrase, MAX_PHRASE_CHARS)) {
+            let start: String = long.chars().take(20).collect();
+            let accepted = format!(
+                "a list of phrases of at most {MAX_PHRASE_CHARS} characters each; the one that \
+                 begins {start:?} has {}",
+                long.chars().count()
+            );
+            return Err(reader.refused(key, &accepted));
+        }
+        if let Some(empty) = phrases.iter().find(|phrase| quality::normalised(phrase).is_empty()) {
+            let accepted = format!(
+                "a list of phrases with more to them than marks and white space, unlike {empty:?}"
+            );
+            return Err(reader.refused(key, &accepted));
+        }
+        rules.extra_boilerplate = phrases;
+    }
+    let key = "quality_filter.signals";
+    if let Some(names) = reader.texts(key) {
+        rules.signals = Signals::from_names(&names).map_err(|unknown| {
+            let hint = nearest_word(&unknown.name, &Signals::NAMES)
+                .map(|known| format!("; did you mean \"{known}\"?"))
+                .unwrap_or_default();
+            let known = Signals::NAMES.map(|name| format!("\"{name}\"")).join(", ");
+            let accepted = format!("a list of {known}; {:?} is none of them{hint}", unknown.name);
+            reader.refused(key, &accepted)
+        })?;
+    }
     Ok(())
+}
+
+fn has_more_chars(text: &str, limit: usize) -> bool {
+    text.chars().nth(limit).is_some()
 }
 
 fn read_search(reader: &Reader<'_>, search: &mut SearchSettings) -> Result<(), ConfigError> {

@@ -10,6 +10,7 @@ mod pending;
 mod plan;
 mod prepare;
 mod report;
+mod rescore;
 mod tally;
 mod write;
 
@@ -280,6 +281,9 @@ impl Indexer {
         let Whole { force, declared, listing, announced } = whole;
         self.repair(observer).await?;
         let summary = self.store.snapshot().await?.summary().await?;
+        if !force {
+            self.refresh_scores(summary.quality_rules.as_deref(), observer).await?;
+        }
         let redeclared = summary.declared_fields.as_ref() != Some(&declared);
         let mode = self.settle(force, redeclared, &summary, observer).await?;
         let mut report = Report { not_nameable: listing.not_nameable(), ..Report::default() };
@@ -293,6 +297,9 @@ impl Indexer {
         let mut marks = Vec::new();
         if redeclared || force {
             marks.push(Change::Declare(Some(declared)));
+        }
+        if force {
+            marks.push(Change::Judge(self.settings.quality.generation()));
         }
         if summary.root.as_ref() != Some(&self.source.name()) {
             marks.push(Change::BelongTo(self.source.name()));

@@ -12,7 +12,7 @@ use crate::app::index::Indexer;
 use crate::app::index::plan::{Task, Work, measured};
 use crate::domain::document::DocumentPath;
 use crate::domain::frontmatter;
-use crate::domain::quality::{self, Profile};
+use crate::domain::quality::Profile;
 use crate::ports::chunk_store::{Document, NewChunk};
 use crate::ports::document_source::Content;
 use crate::ports::parser::{ParseInput, ParsedDocument};
@@ -155,7 +155,8 @@ impl Indexer {
             .into_iter()
             .map(|chunk| {
                 let profile = Profile::of(class, chunk.symbol_kind.as_deref());
-                let quality = quality::score(&chunk.content, profile);
+                let heading = chunk.heading.as_deref();
+                let quality = self.settings.quality.score(&chunk.content, heading, profile);
                 NewChunk { chunk, quality, embedding: None }
             })
             .collect();

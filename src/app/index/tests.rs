@@ -675,6 +675,61 @@ async fn an_index_of_an_earlier_program_is_looked_through_once() {
     assert_eq!(bench.summary().await.generation, before, "nothing is written");
 }
 
+// QUA-20 QUA-21 QUA-22 QUA-23 QUA-B02
+#[tokio::test]
+async fn scores_follow_the_rules_without_embedding() {
+    let mut bench = Bench::new(&[("a.md", "3100 is the port of it"), ("b.md", LONG)]);
+    let template = {
+        bench.run().await;
+        bench.chunks_of("b.md").await.remove(0)
+    };
+    // What an earlier program wrote: everything counts full, also of a format
+    // that is switched off.
+    let put = |path: &str, symbol_kind: Option<&str>| Change::Put {
+        document: Document {
+            path: DocumentPath::new(path).unwrap(),
+            ..(*template.document).clone()
+        },
+        chunks: vec![NewChunk {
+            chunk: Chunk {
+                content: "TODO".into(),
+                symbol_kind: symbol_kind.map(str::to_owned),
+                ..Chunk::default()
+            },
+            quality: 1.0,
+            embedding: None,
+        }],
+    };
+    let changes = vec![put("x.pdf", None), put("y.py", Some("constant")), put("a.md", None)];
+    bench.indexer.store.apply(changes).await.unwrap();
+    bench.indexer.store.apply(vec![Change::Judge("earlier".into())]).await.unwrap();
+    bench.embedded();
+    bench.log.take();
+    let observer = bench.observer();
+    bench.indexer.refresh_scores(Some("earlier"), &observer).await.unwrap();
+    for (path, quality) in [("x.pdf", 0.5), ("y.py", 0.5), ("a.md", 0.0), ("b.md", 1.0)] {
+        let stored = bench.chunks_of(path).await[0].quality;
+        assert!((stored - quality).abs() < 1e-5, "{path}: {stored}");
+    }
+    assert_eq!(bench.log.take(), ["note: scored 3 chunk(s) anew"]);
+    let rules = bench.summary().await.quality_rules;
+    assert_eq!(rules, Some(bench.indexer.settings.quality.generation()));
+
+    // Other rules, other scores; the same ones cost nothing.
+    bench.indexer.settings.quality.extra_boilerplate = vec!["3100 is the port of it".into()];
+    bench.source.put("a.md", "3100 is the port of it");
+    bench.run().await;
+    let before = bench.summary().await.generation;
+    bench.run().await;
+    assert_eq!(bench.summary().await.generation, before, "nothing is written");
+    assert!(bench.chunks_of("a.md").await[0].quality < 1e-5);
+    bench.indexer.settings.quality.extra_boilerplate = Vec::new();
+    bench.embedded();
+    let report = bench.run().await;
+    assert_eq!((report.updated, bench.embedded()), (0, 0));
+    assert!((bench.chunks_of("a.md").await[0].quality - 0.1).abs() < 1e-5);
+}
+
 // IDX-146
 #[tokio::test]
 async fn following_changes_catches_nothing_up_elsewhere() {
@@ -855,4 +910,42 @@ async fn an_index_without_documents_takes_on_another_model() {
 async fn an_empty_knowledge_base_is_no_error() {
     let report = Bench::new(&[]).run().await;
     assert_eq!((report.documents, report.chunks), (0, 0));
+}
+
+// IDX-B16
+#[tokio::test]
+async fn the_encoding_of_a_file_is_a_tag_and_its_hash_that_of_its_bytes() {
+    let bench = Bench::new(&[]);
+    let text = "\u{FEFF}## Tides\n\nA section that is long enough to stand alone, by far.\n";
+    let little: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    bench.source.put("a.md", little.clone());
+    bench.run().await;
+    let chunks = bench.chunks_of("a.md").await;
+    assert_eq!(chunks[0].document.tags, ["encoding:utf-16le"]);
+    assert_eq!(chunks[0].document.size_bytes, Some(little.len() as u64));
+    assert!(chunks[0].chunk.content.contains("stand alone"));
+    bench.embedded();
+    // The same text in other bytes is another file: its tags change and no vector.
+    let big: Vec<u8> = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
+    bench.source.put("a.md", big);
+    assert_eq!((bench.run().await.updated, bench.embedded()), (1, 0));
+    assert_eq!(bench.chunks_of("a.md").await[0].document.tags, ["encoding:utf-16be"]);
+    assert_eq!(bench.run().await.updated, 0);
+}
+
+// QUA-20
+#[tokio::test]
+async fn the_configured_rules_score_what_is_indexed_and_a_move_keeps_the_score() {
+    let mut bench = Bench::new(&[("a.md", "## Port\n\n3100\n")]);
+    bench.indexer.settings.quality.signals.heading = true;
+    bench.indexer.settings.quality.extra_boilerplate = vec!["Noch offen".into()];
+    bench.source.put("b.md", "- noch offen!");
+    bench.run().await;
+    let quality = async |path: &str| bench.chunks_of(path).await[0].quality;
+    assert!((quality("a.md").await - 0.4).abs() < 1e-5);
+    assert!(quality("b.md").await < 1e-5);
+    bench.source.remove("b.md");
+    bench.source.put("c.md", "- noch offen!");
+    assert_eq!(bench.run().await.renamed, 1);
+    assert!(quality("c.md").await < 1e-5);
 }

@@ -6,8 +6,10 @@ use crate::app::model::RerankerModel;
 use crate::app::search::Patience;
 use crate::app::testing::Bench;
 use crate::domain::embedding::ModelIdentity;
+use crate::domain::filter::default_min_quality;
+use crate::domain::query::Phrase;
 use crate::domain::search::{Expansion, SearchAnswer, SearchRequest};
-use crate::ports::chunk_store::Change;
+use crate::ports::chunk_store::{Change, ColumnWeights, LexicalQuery, Restriction};
 use crate::ports::reranker::{RerankError, Reranker};
 
 const DOCUMENTS: &[(&str, &str)] = &[
@@ -127,6 +129,43 @@ async fn thin_chunks_are_hidden_until_asked_for() {
     assert_eq!(answer(&bench, request).await.hits[0].path, "people/stub.md");
     let request = SearchRequest { min_quality: Some(0.0), ..query("TBD") };
     assert_eq!(answer(&bench, request).await.hits[0].path, "people/stub.md");
+}
+
+// QUA-15
+#[tokio::test]
+async fn no_threshold_hides_a_chunk_that_nothing_was_held_against() {
+    let whole = "Spring tides rise when the moon is full or new.\nNeap tides lie between them.";
+    let bench =
+        Bench::new(&[("whole.md", whole), ("line.md", "Tides: a line of some length, no more")]);
+    bench.run().await;
+    for threshold in [1.0, 7.0, f64::MAX] {
+        let request = SearchRequest { min_quality: Some(threshold), ..query("tides") };
+        assert_eq!(paths(&answer(&bench, request).await), ["whole.md"], "{threshold}");
+        let mut searcher = bench.searcher();
+        searcher.settings.min_quality = default_min_quality(true, threshold);
+        let answer = searcher.search(&query("tides"), Patience::Wait).await.unwrap();
+        assert_eq!(paths(&answer), ["whole.md"], "{threshold}");
+    }
+}
+
+// QUA-19
+#[tokio::test]
+async fn a_hidden_chunk_is_indexed_like_any_other_and_another_threshold_shows_it() {
+    let bench = bench().await;
+    let hidden = bench.chunks_of("people/stub.md").await.swap_remove(0);
+    assert!(hidden.quality < 0.3);
+    let snapshot = bench.indexer.store.snapshot().await.unwrap();
+    assert!(snapshot.embeddings(&[hidden.id]).await.unwrap()[0].is_some(), "it has a vector");
+    let phrases = vec![Phrase::new("TBD").unwrap()];
+    let words = LexicalQuery { phrases, weights: ColumnWeights::default() };
+    let matching = snapshot.matching(&words, 10, &Restriction::default()).await.unwrap();
+    assert_eq!(matching.iter().map(|found| found.chunk).collect::<Vec<_>>(), [hidden.id]);
+    let mut searcher = bench.searcher();
+    for (least, shown) in [(0.3, false), (0.0, true), (0.05, false)] {
+        searcher.settings.min_quality = least;
+        let answer = searcher.search(&query("TBD"), Patience::Wait).await.unwrap();
+        assert_eq!(paths(&answer).contains(&"people/stub.md"), shown, "{least}");
+    }
 }
 
 // SRCH-10 SRCH-23 SRCH-24 SRCH-47 SRCH-95 SRCH-28

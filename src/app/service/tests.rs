@@ -40,6 +40,36 @@ async fn a_document_is_handed_out_whole_whether_or_not_it_is_indexed() {
     assert!(!document.truncated);
 }
 
+// IDX-B16
+#[tokio::test]
+async fn a_document_in_another_encoding_is_handed_out_decoded_and_cut_at_the_cap() {
+    let utf16 = |text: &str| -> Vec<u8> {
+        let marked = std::iter::once(0xFEFF).chain(text.encode_utf16());
+        marked.flat_map(u16::to_le_bytes).collect()
+    };
+    let bench = Bench::new(&[]);
+    bench.source.put("a.md", utf16("# 潮\n"));
+    bench.source.put("long.md", utf16(&"潮".repeat(400 * 1024)));
+    let document = service(&bench).document("a.md".into()).await.unwrap();
+    assert_eq!((&*document.content, document.truncated), ("# 潮\n", false));
+    assert_eq!(document.metadata.tags, ["encoding:utf-16le"]);
+    let document = service(&bench).document("long.md".into()).await.unwrap();
+    assert!(document.truncated && document.content.len() <= 1024 * 1024);
+    assert!(document.content.chars().all(|character| character == '潮'));
+}
+
+// QUA-16
+#[tokio::test]
+async fn documents_topics_and_counts_take_no_notice_of_quality() {
+    let bench = Bench::new(&[("a/stub.md", "TBD")]);
+    bench.run().await;
+    assert!(bench.chunks_of("a/stub.md").await[0].quality < 0.1);
+    let service = service(&bench);
+    assert_eq!(service.document("a/stub.md".into()).await.unwrap().content, "TBD");
+    assert_eq!(service.topics().await.unwrap()[0].file_count, 1);
+    assert_eq!(bench.summary().await.chunks, 1);
+}
+
 // MCP-39 MCP-40 MCP-42
 #[tokio::test]
 async fn any_other_route_to_a_document_is_not_found() {

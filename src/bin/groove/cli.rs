@@ -219,6 +219,9 @@ pub(crate) enum Format {
 pub(crate) struct StatusArgs {
     #[command(flatten)]
     pub(crate) kb: KnowledgeBase,
+    /// Tell what lowers the quality of chunks, with examples; reads every chunk
+    #[arg(long)]
+    pub(crate) quality: bool,
 }
 
 fn key_value(text: &str) -> Result<(String, String), String> {

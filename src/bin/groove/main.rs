@@ -279,7 +279,8 @@ fn refuse_what_stdio_has_not(arguments: &ServeArgs, config: &Config) -> anyhow::
 
 async fn status(arguments: StatusArgs, mut loaded: LoadedConfig) -> anyhow::Result<ExitCode> {
     let kb_path = loaded.kb_path(arguments.kb.kb_path.as_deref())?;
-    let (place, status) = wiring::status_of(&kb_path, &surroundings::working_dir()?).await?;
+    let rules = arguments.quality.then_some(&loaded.config.index.quality);
+    let (place, status) = wiring::status_of(&kb_path, &surroundings::working_dir()?, rules).await?;
     let Some(status) = status else {
         print::notice(&no_index(&place));
         return Ok(ExitCode::SUCCESS);
@@ -295,6 +296,9 @@ async fn status(arguments: StatusArgs, mut loaded: LoadedConfig) -> anyhow::Resu
     if let Ok(surroundings) = surroundings::of(&loaded) {
         let engine = wiring::models::engine_of(&loaded.config, &surroundings);
         text.extend(["Engine: ", &engine, "\n"]);
+    }
+    if let Some(report) = &status.quality {
+        text.push_str(&print::quality_as_text(report));
     }
     print::result(&text).context("cannot write the result")?;
     Ok(ExitCode::SUCCESS)

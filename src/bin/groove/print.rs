@@ -7,7 +7,9 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 
 use grooveseek::app::index::{IndexEvent, Observer, Report};
+use grooveseek::app::quality::QualityReport;
 use grooveseek::app::wiring::Status;
+use grooveseek::domain::filter::passes_quality;
 use grooveseek::domain::search::{Hit, SearchAnswer};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -97,7 +99,7 @@ fn hit_as_text(hit: &Hit) -> String {
 
 /// What an index holds, one fact a line.
 pub(crate) fn status_as_text(status: &Status, min_quality: f32) -> String {
-    let Status { summary, statistics, runs } = status;
+    let Status { summary, statistics, runs, .. } = status;
     let mut lines = vec![
         format!("Documents: {}", summary.documents),
         format!("Chunks: {}", summary.chunks),
@@ -128,7 +130,7 @@ pub(crate) fn status_as_text(status: &Status, min_quality: f32) -> String {
     }
     if min_quality > 0.0 {
         let count = |passes: bool| -> u64 {
-            let side = |(quality, _): &&(f32, u64)| (*quality >= min_quality) == passes;
+            let side = |(quality, _): &&(f32, u64)| passes_quality(*quality, min_quality) == passes;
             statistics.qualities.iter().filter(side).map(|(_, chunks)| chunks).sum()
         };
         lines.push(format!(
@@ -136,6 +138,23 @@ pub(crate) fn status_as_text(status: &Status, min_quality: f32) -> String {
             count(true),
             count(false)
         ));
+    }
+    lines.join("\n") + "\n"
+}
+
+/// What lowers the scores of chunks: a line for each penalty, then its examples.
+pub(crate) fn quality_as_text(report: &QualityReport) -> String {
+    let QualityReport { chunks, lowered, penalties } = report;
+    let mut lines = vec![format!("Quality below 1: {lowered} of {chunks} chunks")];
+    for found in penalties {
+        let (name, amount) = (found.penalty.as_str(), found.penalty.amount());
+        lines.push(format!("  {name} (-{amount}): {} chunks", found.chunks));
+        lines.extend(found.examples.iter().map(|example| {
+            let heading = example.heading.as_ref().map(|heading| format!("#{heading}"));
+            let heading = heading.unwrap_or_default();
+            on_one_line(&format!("    {}{heading}: {}", example.path, example.beginning))
+                .into_owned()
+        }));
     }
     lines.join("\n") + "\n"
 }
@@ -307,7 +326,40 @@ fn summary(report: &Report) -> String {
 
 #[cfg(test)]
 mod tests {
+    use grooveseek::app::quality::{Example, Lowered};
+    use grooveseek::domain::document::DocumentPath;
+    use grooveseek::domain::quality::Penalty;
+
     use super::*;
+
+    // QUA-B06
+    #[test]
+    fn what_lowers_scores_is_a_line_for_each_penalty_and_example() {
+        let example = |heading: Option<&str>, beginning: &str| Example {
+            path: DocumentPath::new("ops/a.md").unwrap(),
+            heading: heading.map(str::to_owned),
+            beginning: beginning.to_owned(),
+        };
+        let examples = vec![example(Some("Po\x1b[2Jrt"), "3100"), example(None, "a\nb")];
+        let lowered = Lowered { penalty: Penalty::Length, chunks: 7, examples };
+        let report = QualityReport { chunks: 12, lowered: 8, penalties: vec![lowered] };
+        let expected = "Quality below 1: 8 of 12 chunks\n  length (-0.6): 7 chunks\n    \
+                        ops/a.md#Po\\u{1b}[2Jrt: 3100\n    ops/a.md: a\\nb\n";
+        assert_eq!(quality_as_text(&report), expected);
+    }
+
+    // QUA-18 QUA-13
+    #[test]
+    fn passing_chunks_are_counted_as_a_search_would_and_only_with_a_threshold() {
+        let statistics = Statistics {
+            qualities: vec![(0.1, 2), (1.0 - 0.6, 3), (1.0, 4)],
+            ..Statistics::default()
+        };
+        let text = |least| status_as_text(&Summary::default(), &statistics, least);
+        let line = "Quality: 7 chunks pass the threshold of 0.4, 2 do not\n";
+        assert!(text(0.4).contains(line), "{}", text(0.4));
+        assert!(!text(0.0).contains("Quality"));
+    }
 
     #[test]
     fn the_name_of_a_file_neither_ends_a_line_nor_speaks_to_the_terminal() {

@@ -72,7 +72,7 @@ impl Filter {
     ///
     /// - `quality`: from 0 to 1.
     pub fn admits_quality(&self, quality: f32) -> bool {
-        self.min_quality <= 0.0 || quality + QUALITY_TOLERANCE >= self.min_quality
+        passes_quality(quality, self.min_quality)
     }
 
     /// The least quality of a chunk that passes, from 0 to 1; 0 if every chunk
@@ -86,6 +86,21 @@ impl Filter {
     pub fn names_fields(&self) -> bool {
         !self.documents.fields.is_empty() || !self.documents.fields_not.is_empty()
     }
+}
+
+/// Whether a chunk of some quality is at a least quality or above it, however
+/// the two were rounded.
+///
+/// - `quality`, `min_quality`: from 0 to 1; every chunk passes at 0.
+///
+/// ```
+/// use grooveseek::domain::filter::passes_quality;
+///
+/// assert!(passes_quality(1.0 - 0.6, 0.4));
+/// assert!(!passes_quality(0.1, 0.3));
+/// ```
+pub fn passes_quality(quality: f32, min_quality: f32) -> bool {
+    min_quality <= 0.0 || quality + QUALITY_TOLERANCE >= min_quality
 }
 
 /// The least quality that applies unless a request says otherwise.

@@ -7,7 +7,7 @@ mod dates;
 mod fields;
 mod request;
 
-pub use admission::{DocumentFacets, Filter, default_min_quality};
+pub use admission::{DocumentFacets, Filter, default_min_quality, passes_quality};
 pub use request::{CheckedFilter, InvalidFilter};
 
 #[cfg(test)]

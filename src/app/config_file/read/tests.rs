@@ -164,6 +164,42 @@ fn the_quality_threshold_is_clamped_and_the_switch_turns_it_off() {
     all_refused("threshold", "a number", &["[quality_filter]\nthreshold = nan"]);
 }
 
+// QUA-B01
+#[test]
+fn phrases_are_added_to_the_boilerplate_within_bounds() {
+    let key = "[quality_filter].extra_boilerplate";
+    let file = |phrases: &[String]| format!("[quality_filter]\nextra_boilerplate = {phrases:?}");
+    let longest = vec!["字".repeat(200); 256];
+    assert_eq!(read(&file(&longest)).index.quality.extra_boilerplate, longest);
+    assert_eq!(read("").index.quality, quality::Rules::default());
+    let too_many = vec!["x".to_owned(); 257];
+    all_refused(key, "at most 256 phrases; it has 257", &[&file(&too_many)]);
+    let too_long = ["ok".to_owned(), format!("xy{}", "字".repeat(199))];
+    all_refused(key, "at most 200 characters", &[&file(&too_long)]);
+    all_refused(key, "\"xy字", &[&file(&too_long)]);
+    all_refused(key, "has 201", &[&file(&too_long)]);
+    for empty in ["", "  ", "- ...", "…"] {
+        let file = file(&["ok".to_owned(), empty.to_owned()]);
+        all_refused(key, &format!("unlike {empty:?}"), &[&file]);
+    }
+}
+
+// QUA-B04 QUA-B05 QUA-B08
+#[test]
+fn signals_are_switched_on_by_name() {
+    let signals =
+        |names: &str| read(&format!("[quality_filter]\nsignals = {names}")).index.quality.signals;
+    assert_eq!(signals("[]"), Signals::default());
+    assert_eq!(signals("['heading']"), Signals { heading: true, ..Signals::default() });
+    assert_eq!(signals("['mojibake', 'cjk_width', 'heading']").names().count(), 3);
+    let key = "[quality_filter].signals";
+    let misspelt = "[quality_filter]\nsignals = ['mojibake', 'headings']";
+    all_refused(key, "\"headings\" is none of them; did you mean \"heading\"?", &[misspelt]);
+    let unknown = "[quality_filter]\nsignals = ['weather']";
+    all_refused(key, "\"cjk_width\", \"heading\", \"mojibake\"; \"weather\" is none", &[unknown]);
+    assert!(!refusal(unknown).contains("did you mean"));
+}
+
 // CFG-72
 #[test]
 fn the_confidence_ratio_is_finite_and_not_negative() {

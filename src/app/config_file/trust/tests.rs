@@ -32,7 +32,7 @@ fn is_reset(text: &str, key: &str, asked: &str, used: &str) {
 fn what_reaches_nowhere_is_honoured_from_any_file() {
     let text = "model = 'bge-m3'\nreranker = 'bge-base'\nrerank_by_default = false\n\
         exclude_dirs = ['x']\nexclude_headings = ['y']\n[search.fusion]\nbm25_heading_weight = 3\n\
-        [quality_filter]\nthreshold = 0.9\n[watch]\nenabled = false\n[contextual]\nenabled = true\n\
+        [quality_filter]\nthreshold = 0.9\nextra_boilerplate = ['z']\nsignals = ['heading']\n[watch]\nenabled = false\n[contextual]\nenabled = true\n\
         [transport]\nkind = 'http'\n[index]\nfail_on_frontmatter_error = true\n\
         [best_practice]\npath_templates = ['a']\n[eval]\nhistory_size = 3\nk_values = [7]\n";
     let trusted = load(text, Trust::Trusted, None, &folders()).unwrap();
