@@ -17,17 +17,19 @@ use crate::ports::Cause;
 ///   their hash, and takes every decision from the handle that it reads.
 /// - A document over the cap is refused, one of exactly the cap is not.
 /// - Nothing outside the source can be read through it.
+/// - A folder that cannot be read hides neither what lies beside it nor that
+///   there is something that was not seen.
 /// - A watch reports whatever could make a later listing or reading differ,
 ///   soon after; it may report more than that.
 ///
 /// `tests/contract/document_source.rs` holds every adapter to this.
 pub trait DocumentSource: Send + Sync {
-    /// Lists the documents that exist now.
+    /// Lists the documents that exist now. A folder in it that cannot be listed
+    /// is named in [`Listing::unreadable`]; the rest is listed all the same.
     ///
     /// # Errors
     ///
-    /// [`SourceError::Unavailable`] if the place itself, or a part of it,
-    /// cannot be listed.
+    /// [`SourceError::Unavailable`] if the place itself cannot be listed.
     fn list(&self) -> Result<Listing, SourceError>;
 
     /// Lists the documents at or below some keys, by the rules of the whole: a
@@ -97,6 +99,10 @@ pub struct Listing {
     pub found: Vec<Found>,
     /// What looked like a document and is none, in ascending order of name.
     pub left_out: Vec<LeftOut>,
+    /// What is there and could not be looked into, in ascending order of key: of
+    /// documents at or below these keys the listing knows nothing, whether it
+    /// found any or not.
+    pub unreadable: Vec<Unreadable>,
     /// Remarks about the source itself, such as an ignore file in force.
     pub notes: Vec<Note>,
 }
@@ -108,6 +114,16 @@ pub struct Found {
     pub path: DocumentPath,
     /// Its size when it was listed, in bytes.
     pub size_bytes: u64,
+}
+
+/// A part of a source that a listing could not look into.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreadable {
+    /// The key of the folder; in a listing below keys it may be one of these,
+    /// where a folder above it cannot be passed.
+    pub key: String,
+    /// What the technology reported.
+    pub reason: String,
 }
 
 /// An entry that a listing left out.

@@ -56,6 +56,25 @@ macro_rules! document_source_contract {
 document_source_contract! { memory = super::in_memory }
 document_source_contract! { filesystem = super::on_disk }
 
+/// The cases in which a folder cannot be read, which a test can bring about
+/// where permissions are bits.
+#[cfg(unix)]
+macro_rules! closed_folder_contract {
+    ($($adapter:tt)+) => {
+        contract! { $($adapter)+;
+            a_folder_that_cannot_be_read_is_named_and_hides_nothing_else,
+            a_listing_below_keys_names_what_it_could_not_look_into,
+            a_root_that_cannot_be_read_is_an_error,
+            a_folder_that_is_readable_again_is_reported,
+        }
+    };
+}
+
+#[cfg(unix)]
+closed_folder_contract! { memory_closed = super::in_memory }
+#[cfg(unix)]
+closed_folder_contract! { filesystem_closed = super::on_disk }
+
 /// A source and a way to change what is in it.
 trait Place: Sync {
     fn source(&self) -> &dyn DocumentSource;
@@ -63,6 +82,12 @@ trait Place: Sync {
     fn remove(&self, key: &str);
     fn put_with_second_name(&self, key: &str);
     fn put_link_to(&self, target: &str, key: &str);
+    /// Makes a folder unreadable, or readable again. On disk it is so for threads
+    /// that [`bound_by_permissions`] started.
+    #[cfg(unix)]
+    fn close(&self, folder: &str);
+    #[cfg(unix)]
+    fn reopen(&self, folder: &str);
 }
 
 type Make = fn() -> Box<dyn Place>;
@@ -95,6 +120,16 @@ impl Place for InMemory {
 
     fn put_link_to(&self, _target: &str, key: &str) {
         self.0.put_refused(key, Refusal::SymbolicLink);
+    }
+
+    #[cfg(unix)]
+    fn close(&self, folder: &str) {
+        self.0.close(folder, "permission denied");
+    }
+
+    #[cfg(unix)]
+    fn reopen(&self, folder: &str) {
+        assert!(self.0.reopen(folder));
     }
 }
 
@@ -146,6 +181,45 @@ impl Place for OnDisk {
     fn put_link_to(&self, target: &str, key: &str) {
         link(&self.root.join(target), &self.place(key));
     }
+
+    #[cfg(unix)]
+    fn close(&self, folder: &str) {
+        set_mode(&self.root.join(folder), 0o000);
+    }
+
+    #[cfg(unix)]
+    fn reopen(&self, folder: &str) {
+        set_mode(&self.root.join(folder), 0o755);
+    }
+}
+
+#[cfg(unix)]
+fn set_mode(path: &Path, mode: u32) {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// Does something on a thread that permission bits bind even if the user is one
+/// whom they do not bind.
+#[cfg(unix)]
+fn bound_by_permissions(body: impl FnOnce() + Send) {
+    std::thread::scope(|scope| {
+        let bound = scope.spawn(|| {
+            #[cfg(target_os = "linux")]
+            {
+                use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
+
+                let none = CapabilitySet::empty();
+                let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
+                set_capabilities(None, sets).unwrap();
+            }
+            body();
+        });
+        if let Err(panic) = bound.join() {
+            std::panic::resume_unwind(panic);
+        }
+    });
 }
 
 #[cfg(unix)]
@@ -514,6 +588,95 @@ fn a_listing_below_keys_follows_every_rule(make: Make) {
     let listing = below(&*place, &keys);
     assert!(listing.found.is_empty(), "{:?}", listing.found);
     assert!(listing.notes[0].text.contains("1 pattern"), "{:?}", listing.notes);
+}
+
+#[cfg(unix)]
+fn unreadable(listing: &Listing) -> Vec<&str> {
+    listing.unreadable.iter().map(|part| part.key.as_str()).collect()
+}
+
+// IDX-25 IDX-B05
+#[cfg(unix)]
+fn a_folder_that_cannot_be_read_is_named_and_hides_nothing_else(make: Make) {
+    bound_by_permissions(|| {
+        let place = make();
+        for key in ["a.md", "b/c.md", "b/closed/d.md", "b/closed/e/f.md", "z/g.md", "build/h.md"] {
+            place.put(key, b"text");
+        }
+        place.close("b/closed");
+        place.close("z");
+        place.close("build");
+        let listing = list(&*place);
+        assert_eq!(unreadable(&listing), ["b/closed", "z"]);
+        assert!(listing.unreadable.iter().all(|part| !part.reason.is_empty()));
+        assert_eq!(keys(&*place), ["a.md", "b/c.md"]);
+        assert!(matches!(read(&*place, "z/g.md"), Err(SourceError::Unavailable { .. })));
+        for folder in ["b/closed", "z", "build"] {
+            place.reopen(folder);
+        }
+        let listing = list(&*place);
+        assert_eq!(unreadable(&listing), [""; 0]);
+        assert_eq!(listing.found.len(), 5);
+    });
+}
+
+// IDX-25 IDX-B05 IDX-151
+#[cfg(unix)]
+fn a_listing_below_keys_names_what_it_could_not_look_into(make: Make) {
+    bound_by_permissions(|| {
+        let place = make();
+        for key in ["a/b.md", "a/closed/c/d.md", "closed/e.md", "f.md"] {
+            place.put(key, b"text");
+        }
+        place.close("a/closed");
+        place.close("closed");
+        for (asked, expected) in [
+            (&["a", "f.md"][..], &["a/closed"][..]),
+            (&["a/closed", "closed"], &["a/closed", "closed"]),
+            (&["a/closed/c", "closed/e.md"], &["a/closed/c", "closed/e.md"]),
+            (&["a/b.md", "gone"], &[]),
+            (&[""], &["a/closed", "closed"]),
+        ] {
+            assert_eq!(unreadable(&below(&*place, asked)), expected, "{asked:?}");
+        }
+        assert_eq!(below(&*place, &["a", "f.md"]).found.len(), 2);
+        place.reopen("a/closed");
+        place.reopen("closed");
+    });
+}
+
+// IDX-25
+#[cfg(unix)]
+fn a_root_that_cannot_be_read_is_an_error(make: Make) {
+    bound_by_permissions(|| {
+        let place = make();
+        place.put("a.md", b"text");
+        place.close("");
+        let listed = place.source().list();
+        place.reopen("");
+        assert!(matches!(listed, Err(SourceError::Unavailable { .. })), "{listed:?}");
+        assert_eq!(keys(&*place), ["a.md"]);
+    });
+}
+
+// IDX-25 IDX-B05
+#[cfg(unix)]
+fn a_folder_that_is_readable_again_is_reported(make: Make) {
+    bound_by_permissions(|| {
+        let place = make();
+        for key in ["a/b.md", "closed/c/d.md"] {
+            place.put(key, b"text");
+        }
+        place.close("closed");
+        let reported = Reported::default();
+        let _watch = reported.watch(&*place);
+        place.put("a/b.md", b"other text");
+        reported.wait_for("a/b.md");
+        place.reopen("closed");
+        reported.wait_for("closed");
+        place.put("closed/c/d.md", b"other text");
+        reported.wait_for("closed/c/d.md");
+    });
 }
 
 /// What a watch reported, for a case that waits for it.

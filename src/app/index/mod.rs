@@ -106,6 +106,7 @@ impl Indexer {
         }
         let listing = self.list(observer).await?;
         if force {
+            self.check_nothing_is_lost(&listing).await?;
             self.probe().await?;
         }
         // An index without documents has nothing to protect.
@@ -148,6 +149,30 @@ impl Indexer {
         report.renamed += later.renamed;
         report.deleted += later.deleted;
         Ok(())
+    }
+
+    /// Makes sure that no indexed document lies in a folder that cannot be read:
+    /// an index that is built anew could not keep it.
+    async fn check_nothing_is_lost(&self, listing: &Listing) -> Result<(), AppError> {
+        if listing.unreadable.is_empty() {
+            return Ok(());
+        }
+        let rows = self.store.snapshot().await?.documents().await?;
+        let is_hidden = listing.hides();
+        let lost = rows.iter().filter(|row| is_hidden(&row.path)).count();
+        if lost == 0 {
+            return Ok(());
+        }
+        let folders: Vec<String> = listing
+            .unreadable
+            .iter()
+            .map(|part| format!("{} ({})", part.key, part.reason))
+            .collect();
+        Err(AppError::Invalid(format!(
+            "nothing was changed: an index that is built anew would lose {lost} document(s) in \
+             folders that cannot be read: {}; make them readable, or exclude them in .grooveignore",
+            folders.join(", ")
+        )))
     }
 
     /// Makes sure that the model works, before a forced run begins.

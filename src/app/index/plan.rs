@@ -11,7 +11,9 @@ use crate::domain::chunk::ContextMode;
 use crate::domain::document::{ContentHash, DocumentPath};
 use crate::domain::format::Class;
 use crate::ports::chunk_store::{Change, Document};
-use crate::ports::document_source::{Found, LeftOutReason, Listing, Refusal, SizeCap, SourceError};
+use crate::ports::document_source::{
+    Found, LeftOutReason, Listing, Refusal, SizeCap, SourceError, Unreadable,
+};
 
 /// What a run has to do.
 #[derive(Debug, Default)]
@@ -56,6 +58,16 @@ impl Listing {
         let unnameable = |reason: LeftOutReason| reason == LeftOutReason::NotNameable;
         self.left_out.iter().filter(|left_out| unnameable(left_out.reason)).count() as u64
     }
+
+    /// Tells of which documents nothing can be said, since they would lie in a
+    /// folder that could not be read.
+    pub(super) fn hides(&self) -> impl Fn(&DocumentPath) -> bool {
+        let unseen: BTreeSet<String> =
+            self.unreadable.iter().map(|part| part.key.clone()).collect();
+        let is_found =
+            |path: &DocumentPath| self.found.binary_search_by(|found| found.path.cmp(path)).is_ok();
+        move |path| !unseen.is_empty() && path.is_below_any(&unseen) && !is_found(path)
+    }
 }
 
 impl Indexer {
@@ -83,6 +95,7 @@ impl Indexer {
             .collect();
         let mode = snapshot.summary().await?.context_mode.unwrap_or_default();
         drop(snapshot);
+        protect(&mut rows, &listing, observer);
 
         let found = listing.found.len();
         if force || rows.is_empty() {
@@ -261,6 +274,24 @@ pub(super) fn measured(error: &SourceError) -> Option<u64> {
             Some(*size_bytes)
         }
         _ => None,
+    }
+}
+
+/// Takes out of the rows those of which the listing cannot tell whether their
+/// documents are there: they are neither swept nor moved. Says so.
+fn protect(
+    rows: &mut BTreeMap<DocumentPath, Arc<Document>>,
+    listing: &Listing,
+    observer: &Arc<dyn Observer>,
+) {
+    let is_hidden = listing.hides();
+    rows.retain(|path, _| !is_hidden(path));
+    for Unreadable { key, reason } in &listing.unreadable {
+        let text = format!(
+            "the folder {key} cannot be read ({reason}); documents in it are kept as they were \
+             indexed"
+        );
+        observer.event(IndexEvent::Warning(&text));
     }
 }
 

@@ -114,6 +114,73 @@ async fn what_has_gone_is_removed() {
     assert_eq!(bench.paths().await, ["a.md"]);
 }
 
+// IDX-25 IDX-B05 IDX-58 IDX-65
+#[tokio::test]
+async fn documents_in_a_folder_that_cannot_be_read_are_kept_and_not_taken_for_moved() {
+    let documents =
+        [("a.md", "Some text about ropes."), ("shut/in/b.md", LONG), ("shutter.md", "Some text.")];
+    let bench = Bench::new(&documents);
+    bench.run().await;
+    bench.source.close("shut", "permission denied");
+    bench.source.remove("shutter.md");
+    // The same bytes elsewhere are another document, since nobody knows that it has moved.
+    bench.source.put("c.md", LONG);
+    bench.log.take();
+    let report = bench.run().await;
+    assert_eq!((report.renamed, report.deleted, report.updated, report.documents), (0, 1, 1, 3));
+    assert_eq!(bench.paths().await, ["a.md", "c.md", "shut/in/b.md"]);
+    let log = bench.log.take();
+    let told = |line: &String| {
+        ["shut ", "permission denied", "kept"].iter().all(|part| line.contains(part))
+    };
+    assert_eq!(log.iter().filter(|line| told(line)).count(), 1, "{log:?}");
+
+    // A part of it, too.
+    let part = ["shut/in/b.md".to_owned(), "a.md".to_owned()].into();
+    bench.source.remove("a.md");
+    let report = bench.indexer.catch_up(&part, &bench.observer()).await.unwrap();
+    assert_eq!(
+        (report.deleted, bench.paths().await),
+        (1, vec!["c.md".to_owned(), "shut/in/b.md".to_owned()])
+    );
+
+    assert!(bench.source.reopen("shut"));
+    bench.source.remove("shut/in/b.md");
+    let report = bench.run().await;
+    assert_eq!((report.deleted, report.documents), (1, 1));
+}
+
+// IDX-25 IDX-B05
+#[tokio::test]
+async fn a_forced_run_does_not_lose_what_lies_in_a_folder_that_cannot_be_read() {
+    let bench = Bench::new(&[("a.md", LONG), ("shut/b.md", "Some text about ropes.")]);
+    bench.source.close("shut", "permission denied");
+    let report = bench.run_forced().await;
+    assert_eq!(report.documents, 1, "nothing was indexed yet that could be lost");
+    assert!(bench.source.reopen("shut"));
+    bench.run().await;
+
+    bench.source.close("shut", "permission denied");
+    let error = bench.indexer.run(true, &bench.observer()).await.unwrap_err().to_string();
+    for part in ["1 document", "shut (permission denied)", ".grooveignore"] {
+        assert!(error.contains(part), "{error}");
+    }
+    assert_eq!(bench.paths().await, ["a.md", "shut/b.md"]);
+    bench.source.put(".grooveignore", "shut/\n");
+    assert_eq!(bench.run_forced().await.documents, 1);
+}
+
+// IDX-25
+#[tokio::test]
+async fn a_root_that_cannot_be_read_stops_the_run() {
+    let bench = Bench::new(&[("a.md", LONG)]);
+    bench.run().await;
+    bench.source.close("", "input/output error");
+    let error = bench.indexer.run(false, &bench.observer()).await.unwrap_err();
+    assert!(matches!(error, AppError::Source(_)), "{error}");
+    assert_eq!(bench.paths().await, ["a.md"]);
+}
+
 // IDX-57 IDX-65 IDX-100
 #[tokio::test]
 async fn a_file_that_cannot_be_read_keeps_what_the_index_has_of_it() {

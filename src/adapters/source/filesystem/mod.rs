@@ -112,15 +112,13 @@ impl DocumentSource for FilesystemSource {
     fn list(&self) -> Result<Listing, SourceError> {
         let root = self.open_root()?;
         let (rules, notes) = self.rules_now();
-        let (found, left_out) = walk::walk(&root, &self.formats, &rules)?;
-        Ok(Listing { found, left_out, notes })
+        Ok(Listing { notes, ..walk::walk(&root, &self.formats, &rules)? })
     }
 
     fn list_below(&self, keys: &BTreeSet<String>) -> Result<Listing, SourceError> {
         let root = self.open_root()?;
         let (rules, notes) = self.rules_now();
-        let found = walk::walk_below(&root, keys, &self.formats, &rules)?;
-        Ok(Listing { found, left_out: Vec::new(), notes })
+        Ok(Listing { notes, ..walk::walk_below(&root, keys, &self.formats, &rules)? })
     }
 
     fn watch(&self, report: ReportChange) -> Result<Box<dyn Watch>, SourceError> {

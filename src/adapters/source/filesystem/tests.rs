@@ -340,19 +340,19 @@ fn chmod(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-// IDX-25
+// IDX-25 IDX-B05
 #[test]
-fn a_folder_that_cannot_be_read_stops_the_listing() {
-    bound_by_permissions("a_folder_that_cannot_be_read_stops_the_listing", || {
+fn a_folder_that_cannot_be_read_is_told_of_unless_it_is_excluded() {
+    bound_by_permissions("a_folder_that_cannot_be_read_is_told_of_unless_it_is_excluded", || {
         let place = Place::new(&["a.md", "b/closed/c.md", "target/d.md"]);
         chmod(&place.root().join("b/closed"), 0o000);
-        let listed = place.source.list();
-        assert!(
-            matches!(&listed, Err(SourceError::Unavailable { what, .. }) if what == "b/closed"),
-            "{listed:?}"
-        );
+        let listing = place.source.list().unwrap();
+        assert_eq!(listing.unreadable.len(), 1);
+        assert_eq!(listing.unreadable[0].key, "b/closed");
+        assert!(listing.unreadable[0].reason.contains("denied"), "{:?}", listing.unreadable);
         fs::write(place.root().join(".grooveignore"), "closed/").unwrap();
         assert_eq!(place.keys(), ["a.md", "target/d.md"]);
+        assert_eq!(place.source.list().unwrap().unreadable, []);
         chmod(&place.root().join("b/closed"), 0o755);
     });
 }

@@ -140,13 +140,18 @@ impl Follower {
             Ok(metadata) if metadata.is_dir() => {
                 let appears =
                     matches!(kind, EventKind::Create(_) | EventKind::Modify(ModifyKind::Name(_)));
-                if !appears || self.rules.excludes_dir(&key) {
+                // One that could not be watched may have become readable.
+                let opens = !COVERS_ALL && !self.watched.contains(&key);
+                if !(appears || opens) || self.rules.excludes_dir(&key) {
                     return;
                 }
                 // Watched first: what comes later is an event, what is there
                 // already is found by who is told of the folder.
                 self.disarm(&key);
                 self.arm_and_complain(&key);
+                if !appears && !self.watched.contains(&key) {
+                    return;
+                }
             }
             Ok(_) => {
                 let name = key.rsplit('/').next().unwrap_or(&key);
@@ -161,9 +166,7 @@ impl Follower {
 
     fn arm_and_complain(&mut self, key: &str) {
         if let Err(error) = self.arm(key) {
-            let error = cannot_watch(&self.source.root, error);
-            let error = std::error::Error::source(&error).map(ToString::to_string);
-            tracing::warn!(folder = key, error, "changes in this folder will not be noticed");
+            complain(&self.source.root, key, error);
         }
     }
 
@@ -183,6 +186,10 @@ impl Follower {
                         self.watched.insert(key.clone());
                     }
                     Err(error) if is_gone(&error) && !key.is_empty() => continue,
+                    Err(error) if is_closed(&error) && !key.is_empty() => {
+                        complain(&path, &key, error);
+                        continue;
+                    }
                     Err(error) => return Err(error),
                 }
             }
@@ -218,6 +225,17 @@ impl Follower {
             drop(self.watcher.unwatch(&path_of(&self.source.root, &key)));
         }
     }
+}
+
+fn complain(place: &Path, folder: &str, error: notify::Error) {
+    let error = cannot_watch(place, error);
+    let error = std::error::Error::source(&error).map(ToString::to_string);
+    tracing::warn!(folder, error, "changes in this folder will not be noticed");
+}
+
+/// Tells whether an error is one of this folder, so that others can be watched.
+fn is_closed(error: &notify::Error) -> bool {
+    matches!(error.kind, notify::ErrorKind::Io(_))
 }
 
 fn path_of(root: &Path, key: &str) -> PathBuf {
