@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::app::error::{AppError, chain};
 use crate::app::index::{IndexEvent, Indexer, Observer, Report};
-use crate::ports::document_source::{Severity, SourceChange, SourceError, Watch};
+use crate::ports::document_source::{Polling, Severity, SourceChange, SourceError, Watch};
 
 /// Changes at more places than this are taken as one of everything.
 const MOST_PLACES: usize = 4096;
@@ -109,11 +109,7 @@ impl Watcher {
             match self.arm(&inbox).await {
                 Ok(watch) => {
                     pause = FIRST_PAUSE;
-                    tracing::info!(
-                        "watcher: watching {} (debounce {}ms)",
-                        self.place,
-                        self.debounce.as_millis()
-                    );
+                    tracing::info!("{}", self.armed(watch.polling()));
                     self.follow(&inbox, &*watch).await;
                     tracing::warn!("watcher: {} has gone; waiting for it", self.place);
                 }
@@ -127,6 +123,18 @@ impl Watcher {
             // What happened meanwhile was not seen.
             inbox.add(SourceChange::Unknown);
         }
+    }
+
+    /// What is said once a watch is on.
+    fn armed(&self, polling: Option<Polling>) -> String {
+        let polling = polling.map_or_else(String::new, |Polling { interval, reason }| {
+            format!(", polling every {}ms: {reason}", interval.as_millis())
+        });
+        format!(
+            "watcher: watching {} (debounce {}ms{polling})",
+            self.place,
+            self.debounce.as_millis()
+        )
     }
 
     async fn arm(&self, inbox: &Arc<Inbox>) -> Result<Box<dyn Watch>, SourceError> {

@@ -1,6 +1,7 @@
 //! Where documents come from.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use crate::domain::document::{ContentHash, DocumentPath};
 use crate::ports::Cause;
@@ -79,6 +80,43 @@ pub type ReportChange = Box<dyn Fn(SourceChange) + Send + Sync>;
 pub trait Watch: Send + Sync {
     /// Whether what is watched is still there.
     fn is_alive(&self) -> bool;
+
+    /// How it looks for changes by itself; nothing if it is told of them.
+    fn polling(&self) -> Option<Polling> {
+        None
+    }
+}
+
+/// How a source finds out what changes in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WatchMode {
+    /// By events, and by polling where these would not tell everything.
+    #[default]
+    Auto,
+    /// By events of the operating system.
+    Events,
+    /// By looking again and again.
+    Poll,
+}
+
+/// Looking for changes instead of being told of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Polling {
+    /// How long it waits after it has looked.
+    pub interval: Duration,
+    /// What made it necessary.
+    pub reason: PollingReason,
+}
+
+/// Why a watch polls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PollingReason {
+    /// The operating system is not told of changes that others make.
+    #[error("network file system")]
+    NetworkFileSystem,
+    /// It was asked for.
+    #[error("as configured")]
+    Configured,
 }
 
 /// Something that changed in a source.
@@ -189,6 +227,12 @@ pub enum Refusal {
     /// More than one name leads to the file.
     #[error("the file has more than one hard link; replace it by a copy")]
     MultipleLinks,
+    /// The file is not the one's who runs the service, and has to be.
+    #[error(
+        "it belongs to another user, and [index].require_owner is set; give it to the user that \
+         runs groove"
+    )]
+    OtherOwner,
     /// The file leads out of the source.
     #[error("it lies outside the knowledge base")]
     Outside,

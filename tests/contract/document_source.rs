@@ -18,7 +18,7 @@ use grooveseek::domain::document::DocumentPath;
 use grooveseek::domain::format::EnabledFormats;
 use grooveseek::ports::document_source::{
     Content, DocumentSource, LeftOut, LeftOutReason, Listing, Note, Refusal, Severity, SizeCap,
-    SourceChange, SourceError, Watch,
+    SourceChange, SourceError, Watch, WatchMode,
 };
 
 macro_rules! document_source_contract {
@@ -47,6 +47,7 @@ macro_rules! document_source_contract {
             a_listing_below_keys_holds_what_the_whole_one_has_there,
             a_listing_below_keys_follows_every_rule,
             a_watch_reports_what_was_made_changed_and_removed,
+            a_watch_reports_a_folder_that_was_moved_or_removed,
             a_watch_reports_a_change_of_the_rules,
             a_watch_reports_nothing_once_it_is_dropped,
         }
@@ -55,6 +56,8 @@ macro_rules! document_source_contract {
 
 document_source_contract! { memory = super::in_memory }
 document_source_contract! { filesystem = super::on_disk }
+// IDX-B20
+document_source_contract! { filesystem_polling = super::on_disk_polling }
 
 /// The cases in which a folder cannot be read, which a test can bring about
 /// where permissions are bits.
@@ -74,12 +77,16 @@ macro_rules! closed_folder_contract {
 closed_folder_contract! { memory_closed = super::in_memory }
 #[cfg(unix)]
 closed_folder_contract! { filesystem_closed = super::on_disk }
+#[cfg(unix)]
+closed_folder_contract! { filesystem_polling_closed = super::on_disk_polling }
 
 /// A source and a way to change what is in it.
 trait Place: Sync {
     fn source(&self) -> &dyn DocumentSource;
     fn put(&self, key: &str, bytes: &[u8]);
     fn remove(&self, key: &str);
+    fn move_folder(&self, from: &str, to: &str);
+    fn remove_folder(&self, key: &str);
     fn put_with_second_name(&self, key: &str);
     fn put_link_to(&self, target: &str, key: &str);
     /// Makes a folder unreadable, or readable again. On disk it is so for threads
@@ -114,6 +121,20 @@ impl Place for InMemory {
         assert!(self.0.remove(key));
     }
 
+    fn move_folder(&self, from: &str, to: &str) {
+        for key in keys(self).iter().filter(|key| path(key).is_at_or_below(from)) {
+            let bytes = read(self, key).unwrap().bytes;
+            self.remove(key);
+            self.put(&key.replacen(from, to, 1), &bytes);
+        }
+    }
+
+    fn remove_folder(&self, folder: &str) {
+        for key in keys(self).iter().filter(|key| path(key).is_at_or_below(folder)) {
+            self.remove(key);
+        }
+    }
+
     fn put_with_second_name(&self, key: &str) {
         self.0.put_refused(key, Refusal::MultipleLinks);
     }
@@ -141,13 +162,23 @@ struct OnDisk {
 }
 
 fn on_disk() -> Box<dyn Place> {
+    on_disk_watched_by(WatchMode::Events)
+}
+
+fn on_disk_polling() -> Box<dyn Place> {
+    on_disk_watched_by(WatchMode::Poll)
+}
+
+fn on_disk_watched_by(mode: WatchMode) -> Box<dyn Place> {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("root");
     let outside = folder.path().join("outside");
     fs::create_dir(&root).unwrap();
     fs::create_dir(&outside).unwrap();
     fs::write(folder.path().join("secret.md"), "secret").unwrap();
-    let source = FilesystemSource::new(&root, EnabledFormats::default(), &EXCLUDED).unwrap();
+    let source = FilesystemSource::new(&root, EnabledFormats::default(), &EXCLUDED)
+        .unwrap()
+        .watched_by(mode, Duration::from_millis(20));
     Box::new(OnDisk { source, root, outside, _folder: folder })
 }
 
@@ -170,6 +201,14 @@ impl Place for OnDisk {
 
     fn remove(&self, key: &str) {
         fs::remove_file(self.root.join(key)).unwrap();
+    }
+
+    fn move_folder(&self, from: &str, to: &str) {
+        fs::rename(self.root.join(from), self.place(to)).unwrap();
+    }
+
+    fn remove_folder(&self, key: &str) {
+        fs::remove_dir_all(self.root.join(key)).unwrap();
     }
 
     fn put_with_second_name(&self, key: &str) {
@@ -698,19 +737,26 @@ impl Reported {
 
     /// Waits until something at a key, or above it, was reported.
     fn wait_for(&self, wanted: &str) {
-        let hit = |change: &SourceChange| match change {
+        self.wait_for_all(&[wanted]);
+    }
+
+    fn wait_for_all(&self, wanted: &[&str]) {
+        let hit = |wanted: &str, change: &SourceChange| match change {
             SourceChange::At(key) => {
-                key == wanted || wanted.strip_prefix(key).is_some_and(|rest| rest.starts_with('/'))
+                key == wanted
+                    || wanted.strip_prefix(key.as_str()).is_some_and(|rest| rest.starts_with('/'))
             }
             SourceChange::Rules => wanted == ".grooveignore",
             SourceChange::Unknown => true,
         };
+        let is_missing = |changes: &mut BTreeSet<SourceChange>| {
+            !wanted.iter().all(|wanted| changes.iter().any(|change| hit(wanted, change)))
+        };
         let (changes, news) = &*self.0;
         let waiting = changes.lock().unwrap();
         let patience = Duration::from_secs(20);
-        let (mut changes, waited) =
-            news.wait_timeout_while(waiting, patience, |changes| !changes.iter().any(hit)).unwrap();
-        assert!(!waited.timed_out(), "{wanted} was not reported: {changes:?}");
+        let (mut changes, waited) = news.wait_timeout_while(waiting, patience, is_missing).unwrap();
+        assert!(!waited.timed_out(), "{wanted:?} was not reported: {changes:?}");
         changes.clear();
     }
 }
@@ -731,6 +777,24 @@ fn a_watch_reports_what_was_made_changed_and_removed(make: Make) {
     reported.wait_for("new/deep/c.md");
     place.remove("b.md");
     reported.wait_for("b.md");
+}
+
+// IDX-152a IDX-154 IDX-B22
+fn a_watch_reports_a_folder_that_was_moved_or_removed(make: Make) {
+    let place = make();
+    place.put("old/a.md", b"text");
+    place.put("old/b/c.md", b"text");
+    let reported = Reported::default();
+    let _watch = reported.watch(&*place);
+    place.move_folder("old", "x/new");
+    reported.wait_for_all(&["old/a.md", "old/b/c.md", "x/new/a.md", "x/new/b/c.md"]);
+    // It is followed under its new name.
+    place.put("x/new/b/c.md", b"other text");
+    reported.wait_for("x/new/b/c.md");
+    place.remove_folder("x/new/b");
+    reported.wait_for("x/new/b/c.md");
+    place.remove_folder("x");
+    reported.wait_for("x/new/a.md");
 }
 
 // IDX-155

@@ -240,7 +240,7 @@ impl DocumentSource for MemorySource {
                 }
                 File::Bytes(bytes) => bytes.len() as u64,
                 File::Refused(Refusal::TooLarge { size_bytes, .. }) => *size_bytes,
-                File::Refused(Refusal::MultipleLinks) | File::Failing => 0,
+                File::Refused(Refusal::MultipleLinks | Refusal::OtherOwner) | File::Failing => 0,
             };
             match DocumentPath::new(key.as_str()) {
                 Err(_) => {

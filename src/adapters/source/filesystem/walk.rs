@@ -5,8 +5,9 @@ use std::ffi::OsStr;
 use std::io;
 
 use crate::adapters::source::admission::admits;
-use crate::adapters::source::filesystem::entry::{Entry, Facts, Kind};
+use crate::adapters::source::filesystem::entry::{Entry, Facts, Kind, Stamp};
 use crate::adapters::source::filesystem::folder::{Folder, is_link_on_the_way};
+use crate::adapters::source::filesystem::poll::Snapshot;
 use crate::adapters::source::filesystem::unavailable;
 use crate::domain::document::DocumentPath;
 use crate::domain::exclusion::ExclusionRules;
@@ -33,6 +34,27 @@ pub(super) fn walk(
     walk.pending.push(String::new());
     walk.enter_pending(root)?;
     Ok(walk.listing())
+}
+
+/// Looks at the documents below a root, as [`walk`] does.
+///
+/// # Errors
+///
+/// As [`walk`].
+pub(super) fn snapshot(
+    root: &Folder,
+    formats: &EnabledFormats,
+    rules: &ExclusionRules,
+) -> Result<Snapshot, SourceError> {
+    let mut walk = Walk::new(formats, rules);
+    walk.pending.push(String::new());
+    walk.enter_pending(root)?;
+    let stamped = |(found, stamp): (Found, Stamp)| (found.path.as_str().to_owned(), stamp);
+    Ok(Snapshot {
+        files: walk.found.into_iter().map(stamped).collect(),
+        unreadable: walk.unreadable.into_iter().map(|part| part.key).collect(),
+        rules: None,
+    })
 }
 
 /// Lists the documents at or below some keys, sorted. What only looks like one
@@ -68,7 +90,7 @@ struct Walk<'rules> {
     rules: &'rules ExclusionRules,
     /// Keys of folders that are still to be listed.
     pending: Vec<String>,
-    found: Vec<Found>,
+    found: Vec<(Found, Stamp)>,
     left_out: Vec<LeftOut>,
     unreadable: Vec<Unreadable>,
 }
@@ -86,10 +108,11 @@ impl<'rules> Walk<'rules> {
     }
 
     fn listing(mut self) -> Listing {
-        self.found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        self.found.sort_unstable_by(|(a, _), (b, _)| a.path.cmp(&b.path));
         self.left_out.sort_by(|a, b| a.name.cmp(&b.name));
         self.unreadable.sort_by(|a, b| a.key.cmp(&b.key));
-        let Self { found, left_out, unreadable, .. } = self;
+        let Self { left_out, unreadable, .. } = self;
+        let found = self.found.into_iter().map(|(found, _)| found).collect();
         Listing { found, left_out, unreadable, notes: Vec::new() }
     }
 
@@ -211,14 +234,14 @@ impl<'rules> Walk<'rules> {
             Ok(Facts { kind: Kind::File, has_other_names: true, .. }) => {
                 self.leave_out(key, LeftOutReason::MultipleLinks);
             }
-            Ok(Facts { kind: Kind::File, size_bytes, .. }) => {
-                self.found.push(Found { path, size_bytes });
+            Ok(Facts { kind: Kind::File, size_bytes, stamp, .. }) => {
+                self.found.push((Found { path, size_bytes }, stamp));
             }
             // It has become something else since the folder was listed.
             Ok(_) => {}
             Err(error) if is_gone(&error) => {}
             // It is there, so whoever reads it shall say what is wrong.
-            Err(_) => self.found.push(Found { path, size_bytes: 0 }),
+            Err(_) => self.found.push((Found { path, size_bytes: 0 }, Stamp::default())),
         }
     }
 
@@ -287,7 +310,7 @@ mod tests {
             walk.look_at(&root, "", &Entry { name: name.into(), kind: None });
         }
         assert_eq!(walk.pending, ["folder"]);
-        let keys: Vec<&str> = walk.found.iter().map(|found| found.path.as_str()).collect();
+        let keys: Vec<&str> = walk.found.iter().map(|(found, _)| found.path.as_str()).collect();
         assert_eq!(keys, ["file.md"]);
     }
 }
