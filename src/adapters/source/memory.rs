@@ -279,6 +279,7 @@ impl DocumentSource for MemorySource {
     }
 
     fn watch(&self, report: ReportChange) -> Result<Box<dyn Watch>, SourceError> {
+        self.check_root()?;
         let watch = MemoryWatch(Arc::new(report));
         let mut watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
         watches.push(Arc::downgrade(&watch.0));

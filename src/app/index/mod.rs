@@ -31,7 +31,9 @@ use crate::domain::chunk::ContextMode;
 use crate::domain::embedding::ModelIdentity;
 use crate::domain::schema::Schema;
 use crate::ports::chunk_store::{Change, ChunkStore, Summary};
-use crate::ports::document_source::{DocumentSource, Listing, Severity, SizeCap, SourceError};
+use crate::ports::document_source::{
+    DocumentSource, Listing, Severity, SizeCap, SourceError, Unreadable,
+};
 
 /// The file in the root of a knowledge base that declares frontmatter keys.
 const SCHEMA_FILE: &str = "groove-schema.toml";
@@ -45,6 +47,9 @@ const REMOTE: &str = "openai-compatible:";
 
 /// How that of a model in a folder of its own begins.
 const FOLDER: &str = "dir:";
+
+/// The most folders that one message names.
+const NAMED_FOLDERS: usize = 3;
 
 /// Tells the time as RFC 3339, UTC.
 pub type Clock = Arc<dyn Fn() -> String + Send + Sync>;
@@ -106,7 +111,7 @@ impl Indexer {
         }
         let listing = self.list(observer).await?;
         if force {
-            self.check_nothing_is_lost(&listing).await?;
+            self.check_nothing_is_lost(&listing, observer).await?;
             self.probe().await?;
         }
         // An index without documents has nothing to protect.
@@ -153,7 +158,11 @@ impl Indexer {
 
     /// Makes sure that no indexed document lies in a folder that cannot be read:
     /// an index that is built anew could not keep it.
-    async fn check_nothing_is_lost(&self, listing: &Listing) -> Result<(), AppError> {
+    async fn check_nothing_is_lost(
+        &self,
+        listing: &Listing,
+        observer: &Arc<dyn Observer>,
+    ) -> Result<(), AppError> {
         if listing.unreadable.is_empty() {
             return Ok(());
         }
@@ -163,11 +172,16 @@ impl Indexer {
         if lost == 0 {
             return Ok(());
         }
-        let folders: Vec<String> = listing
-            .unreadable
-            .iter()
-            .map(|part| format!("{} ({})", part.key, part.reason))
-            .collect();
+        for Unreadable { key, reason } in &listing.unreadable {
+            let text = format!("the folder {key} cannot be read ({reason})");
+            observer.event(IndexEvent::Warning(&text));
+        }
+        let mut folders: Vec<&str> =
+            listing.unreadable.iter().map(|part| part.key.as_str()).collect();
+        if folders.len() > NAMED_FOLDERS {
+            folders.truncate(NAMED_FOLDERS);
+            folders.push("and more");
+        }
         Err(AppError::Invalid(format!(
             "nothing was changed: an index that is built anew would lose {lost} document(s) in \
              folders that cannot be read: {}; make them readable, or exclude them in .grooveignore",

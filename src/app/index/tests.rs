@@ -6,6 +6,7 @@ use crate::app::testing::Bench;
 use crate::domain::chunk::ContextMode;
 use crate::domain::embedding::ModelIdentity;
 use crate::ports::chunk_store::Change;
+use crate::ports::document_source::Refusal;
 use crate::ports::embedder::EmbedError;
 
 const LONG: &str = "## One\n\nA first section that is long enough to stand alone, by far.\n\n\
@@ -162,9 +163,13 @@ async fn a_forced_run_does_not_lose_what_lies_in_a_folder_that_cannot_be_read() 
 
     bench.source.close("shut", "permission denied");
     let error = bench.indexer.run(true, &bench.observer()).await.unwrap_err().to_string();
-    for part in ["1 document", "shut (permission denied)", ".grooveignore"] {
+    for part in ["1 document", ": shut;", ".grooveignore"] {
         assert!(error.contains(part), "{error}");
     }
+    assert!(!error.contains("denied"), "clients see this: {error}");
+    let log = bench.log.take();
+    let told = "warning: the folder shut cannot be read (permission denied)";
+    assert!(log.iter().any(|line| line == told), "{log:?}");
     assert_eq!(bench.paths().await, ["a.md", "shut/b.md"]);
     bench.source.put(".grooveignore", "shut/\n");
     assert_eq!(bench.run_forced().await.documents, 1);
@@ -209,6 +214,37 @@ async fn a_file_over_the_cap_is_skipped_with_the_limit_and_the_key() {
     }
     let size = bench.chunks_of("a.md").await[0].document.size_bytes;
     assert_eq!(size, Some(LONG.len() as u64), "the measured size is recorded");
+}
+
+// IDX-52
+#[tokio::test]
+async fn a_lower_cap_removes_nothing_and_what_is_over_it_keeps_its_old_text() {
+    let mut bench = Bench::new(&[("a.md", LONG), ("b.md", LONG)]);
+    bench.run().await;
+    bench.indexer.settings.max_text_file_size = Some(60);
+    let report = bench.run().await;
+    assert_eq!((report.skipped, report.deleted, report.documents), (2, 0, 2));
+    bench.source.put("a.md", LONG.replace("as well", "too, says the editor"));
+    assert_eq!(bench.run().await.updated, 0);
+    assert!(bench.chunks_of("a.md").await[1].chunk.content.contains("as well"));
+    bench.source.put("a.md", "Some text about tides.");
+    assert_eq!(bench.run().await.updated, 1);
+    assert!(bench.chunks_of("a.md").await[0].chunk.content.contains("tides"));
+    assert_eq!(bench.run_forced().await.documents, 1, "b.md is over the cap");
+}
+
+// IDX-B07 IDX-100
+#[tokio::test]
+async fn a_file_of_another_user_is_skipped_with_the_key_and_keeps_its_row() {
+    let bench = Bench::new(&[("a.md", LONG)]);
+    bench.run().await;
+    bench.source.put_refused("a.md", Refusal::OtherOwner);
+    bench.log.take();
+    let report = bench.run().await;
+    assert_eq!((report.skipped, report.documents), (1, 1));
+    let log = bench.log.take();
+    let told = |line: &String| line.starts_with("skipped a.md") && line.contains("require_owner");
+    assert!(log.iter().any(told), "{log:?}");
 }
 
 // IDX-99 IDX-100

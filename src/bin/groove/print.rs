@@ -1,12 +1,12 @@
 //! Results as text, and what a person sees of an index run.
 #![expect(clippy::print_stderr, reason = "this is where the program speaks")]
 
-use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
 use grooveseek::app::index::{IndexEvent, Observer, Report};
+use grooveseek::app::line::on_one_line;
 use grooveseek::app::wiring::{Statistics, Summary};
 use grooveseek::domain::search::{Hit, SearchAnswer};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -29,18 +29,6 @@ pub(crate) fn result(text: &str) -> io::Result<()> {
 /// Writes a line for the operator to standard error.
 pub(crate) fn notice(text: &str) {
     eprintln!("{text}");
-}
-
-/// A line that holds the name of a file: whatever the name is, it neither ends
-/// the line nor speaks to the terminal.
-fn on_one_line(text: &str) -> Cow<'_, str> {
-    if !text.contains(char::is_control) {
-        return Cow::Borrowed(text);
-    }
-    let escaped = |character: char| -> Vec<char> {
-        if character.is_control() { character.escape_default().collect() } else { vec![character] }
-    };
-    Cow::Owned(text.chars().flat_map(escaped).collect())
 }
 
 /// An answer as text, made for pasting into a prompt.
