@@ -110,9 +110,10 @@ impl Watcher {
             match self.arm(&inbox).await {
                 Ok(watch) => {
                     pause = FIRST_PAUSE;
-                    tracing::info!("{}", self.armed(watch.polling()));
+                    tracing::info!("{}", on_one_line(&self.armed(watch.polling())));
                     self.follow(&inbox, &Arc::from(watch)).await;
-                    tracing::warn!("watcher: {} has gone; waiting for it", self.place);
+                    let place = on_one_line(&self.place);
+                    tracing::warn!("watcher: {place} has gone; waiting for it");
                 }
                 Err(error) => {
                     let error = chain(&error);

@@ -312,7 +312,7 @@ fn an_empty_source_lists_nothing(make: Make) {
     assert_eq!(list(&*make()), Listing::default());
 }
 
-// IDX-18 IDX-24
+// IDX-18 IDX-24 IDX-23w
 fn lists_each_document_once_in_ascending_order(make: Make) {
     let place = make();
     for key in ["b.md", "a/z.md", "a/b/c/d.md", "a0.md", "a.md", "a-b/x.md", "é.md"] {

@@ -133,7 +133,7 @@ async fn what_is_made_changed_and_removed_is_followed() {
     watched.holds(&["b/c.md"]).await;
 }
 
-// IDX-B22 IDX-153
+// IDX-B22 IDX-153 IDX-154
 #[tokio::test]
 async fn a_folder_that_is_moved_takes_its_rows_along() {
     let watched = Watched::new(&[
@@ -434,7 +434,7 @@ async fn a_name_with_control_characters_stays_on_one_line() {
     assert!(text.lines().all(|line| line.contains("grooveseek::app::watch")), "{text}");
 }
 
-// IDX-25 IDX-B05 IDX-154
+// IDX-25 IDX-B05
 #[tokio::test]
 async fn a_folder_that_becomes_unreadable_keeps_its_rows_and_is_followed_afterwards() {
     let log = Log::new();

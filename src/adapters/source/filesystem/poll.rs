@@ -7,7 +7,6 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::Duration;
 
 use crate::adapters::source::filesystem::entry::Stamp;
-use crate::adapters::source::filesystem::folder::Folder;
 use crate::adapters::source::filesystem::watch::Place;
 use crate::adapters::source::filesystem::{FilesystemSource, walk};
 use crate::domain::exclusion::IGNORE_FILE_NAME;
@@ -134,11 +133,10 @@ impl Poller {
 
     fn is_gone(&self, key: &str) -> bool {
         let (parent, name) = key.rsplit_once('/').unwrap_or(("", key));
-        let looked = self.source.open_root().is_ok_and(|root| {
-            let facts = root.below(parent).and_then(|folder: Folder| folder.facts(name.as_ref()));
+        self.source.open_root().is_ok_and(|root| {
+            let facts = root.below(parent).and_then(|folder| folder.facts(OsStr::new(name)));
             matches!(facts, Err(error) if error.kind() == io::ErrorKind::NotFound)
-        });
-        looked
+        })
     }
 }
 

@@ -92,10 +92,9 @@ fn on_a_thread(root: &Path, work: impl FnOnce() + Send + 'static) -> Result<(), 
 /// Whether the changes of a source have to be looked for, and why.
 fn polling(source: &FilesystemSource) -> Option<Polling> {
     let reason = match source.watch_mode {
-        WatchMode::Events => return None,
         WatchMode::Poll => PollingReason::Configured,
         WatchMode::Auto if is_on_network(&source.root) => PollingReason::NetworkFileSystem,
-        WatchMode::Auto => return None,
+        WatchMode::Auto | WatchMode::Events => return None,
     };
     Some(Polling { interval: source.poll_interval, reason })
 }
