@@ -9,8 +9,10 @@ use tokio::task::JoinHandle;
 
 use super::*;
 use crate::adapters::source::memory::MemorySource;
+use crate::app::search::Patience;
 use crate::app::testing::Bench;
 use crate::domain::document::DocumentPath;
+use crate::domain::search::SearchRequest;
 use crate::ports::chunk_store::StoredChunk;
 use crate::ports::document_source::{
     Content, DocumentSource, Listing, PollingReason, ReportChange, SizeCap,
@@ -280,6 +282,21 @@ async fn changes_wait_for_the_run_that_is_on() {
     assert_eq!(watched.bench.paths().await, Vec::<String>::new());
     drop(run);
     watched.holds(&["a.md"]).await;
+}
+
+// IDX-109 IDX-B17
+#[tokio::test]
+async fn a_search_waits_neither_for_the_run_that_is_on_nor_for_the_batch_behind_it() {
+    let text = "The tide is the rise and fall of the sea under the pull of the moon and the sun, \
+                twice a day on most coasts, once a day on some.";
+    let watched = Watched::new(&[("a.md", text)]).await;
+    let _run = Arc::clone(&watched.bench.indexer.turn).lock_owned().await;
+    watched.bench.source.put("b.md", "Some text about tides, too.");
+    sleep(DEBOUNCE * PATIENCE).await;
+    let request = SearchRequest { query: "tide".to_owned(), ..SearchRequest::default() };
+    let searcher = watched.bench.searcher();
+    let answer = timeout(PROBE, searcher.search(&request, Patience::Wait)).await.unwrap();
+    assert_eq!(answer.unwrap().hits[0].path, "a.md");
 }
 
 /// A source that notes the threads it works on, and panics when it is told to.

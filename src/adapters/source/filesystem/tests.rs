@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::ports::document_source::{
-    LeftOut, LeftOutReason, Polling, PollingReason, Refusal, SourceChange,
+    Found, LeftOut, LeftOutReason, Polling, PollingReason, Refusal, SourceChange,
 };
 
 const NO_CAP: SizeCap = SizeCap(u64::MAX);
@@ -601,4 +601,59 @@ fn a_folder_that_was_replaced_by_a_link_to_itself_is_gone() {
     assert_eq!((whole.found.len(), whole.unreadable), (1, vec![]));
     assert_eq!((part.found, part.unreadable), (vec![], vec![]));
     assert!(matches!(place.read("b/c.md"), Err(SourceError::NotFound { .. })));
+}
+
+// IDX-18 IDX-B05 IDX-B07
+#[test]
+fn a_folder_that_is_swapped_for_a_link_while_it_is_listed_hides_nothing_and_leads_nowhere() {
+    let place = Place::new(&["a/b/c.md", "d.md"]);
+    let root = place.root();
+    symlink("../outside", root.join("link")).unwrap();
+    let stop = AtomicBool::new(false);
+    let part = ["a".to_owned(), "a/b".to_owned(), "a/secret.md".to_owned()].into();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let [one, other, aside] = ["a", "link", "aside"].map(|key| root.join(key));
+            while !stop.load(Ordering::Relaxed) {
+                fs::rename(&one, &aside).unwrap();
+                fs::rename(&other, &one).unwrap();
+                fs::rename(&aside, &other).unwrap();
+            }
+        });
+        let mut seen = 0;
+        for _ in 0..1_000 {
+            for listing in [place.source.list(), place.source.list_below(&part)] {
+                let listing = listing.unwrap();
+                assert_eq!(listing.unreadable, [], "what has gone is not unreadable");
+                let is_inside = |found: &Found| {
+                    ["a/b/c.md", "link/b/c.md", "aside/b/c.md", "d.md"]
+                        .contains(&found.path.as_str())
+                };
+                assert!(listing.found.iter().all(is_inside), "{listing:?}");
+                seen += listing.found.len();
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+        assert!(seen > 0);
+    });
+}
+
+// IDX-B20 IDX-25
+#[test]
+fn a_watch_that_polls_waits_for_a_root_that_cannot_be_read() {
+    bound_by_permissions("a_watch_that_polls_waits_for_a_root_that_cannot_be_read", || {
+        let place = Place::new(&["a.md"]);
+        let source = place.source.clone().watched_by(WatchMode::Poll, Duration::from_millis(10));
+        let (sender, receiver) = mpsc::channel();
+        let sender = std::sync::Mutex::new(sender);
+        let _watch = source
+            .watch(Box::new(move |change| sender.lock().unwrap().send(change).unwrap()))
+            .unwrap();
+        chmod(&place.root(), 0o000);
+        std::thread::sleep(Duration::from_millis(100));
+        chmod(&place.root(), 0o755);
+        fs::write(place.root().join("b.md"), "text").unwrap();
+        let change = receiver.recv_timeout(Duration::from_secs(20)).unwrap();
+        assert_eq!(change, SourceChange::At("b.md".to_owned()), "a.md was there all the time");
+    });
 }
