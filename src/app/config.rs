@@ -10,6 +10,7 @@ use crate::domain::format::EnabledFormats;
 use crate::domain::fusion::RankConstant;
 use crate::domain::quality;
 use crate::ports::chunk_store::ColumnWeights;
+use crate::ports::document_source::WatchMode;
 use crate::ports::embedder::{EngineChoice, PrecisionChoice};
 
 /// Everything that a run of the program is configured with. The default is
@@ -131,6 +132,10 @@ pub struct WatchSettings {
     pub enabled: bool,
     /// How long to wait for more changes before acting.
     pub debounce: Duration,
+    /// How changes are found.
+    pub mode: WatchMode,
+    /// How long to wait between two looks where it polls, from 0.5 s to an hour.
+    pub poll_interval: Duration,
 }
 
 /// How the service is reached.
@@ -196,6 +201,8 @@ pub struct EvaluationSettings {
 pub struct IndexSettings {
     /// Whether a run with unreadable frontmatter ends with an error.
     pub fail_on_frontmatter_error: bool,
+    /// Whether files of other users are refused; on Unix alone.
+    pub require_owner: bool,
     /// The most bytes of a text or code file; none if unlimited.
     pub max_text_file_size: Option<u64>,
     /// The most bytes of a binary file; none if unlimited.
@@ -306,7 +313,12 @@ impl Default for Config {
 
 impl Default for WatchSettings {
     fn default() -> Self {
-        Self { enabled: true, debounce: Duration::from_millis(500) }
+        Self {
+            enabled: true,
+            debounce: Duration::from_millis(500),
+            mode: WatchMode::Auto,
+            poll_interval: Duration::from_secs(5),
+        }
     }
 }
 
@@ -338,6 +350,7 @@ impl Default for IndexSettings {
     fn default() -> Self {
         Self {
             fail_on_frontmatter_error: false,
+            require_owner: false,
             max_text_file_size: Some(DEFAULT_SIZE_CAP),
             max_binary_file_size: Some(DEFAULT_SIZE_CAP),
             max_decompressed_size: Some(DEFAULT_SIZE_CAP),

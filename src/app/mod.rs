@@ -3,6 +3,7 @@
 pub mod config;
 pub mod config_file;
 pub mod error;
+pub mod line;
 pub mod model;
 pub mod place;
 pub mod registry;

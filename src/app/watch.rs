@@ -10,7 +10,8 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::app::error::{AppError, chain};
 use crate::app::index::{IndexEvent, Indexer, Observer, Report};
-use crate::ports::document_source::{Severity, SourceChange, SourceError, Watch};
+use crate::app::line::on_one_line;
+use crate::ports::document_source::{Polling, Severity, SourceChange, SourceError, Watch};
 
 /// Changes at more places than this are taken as one of everything.
 const MOST_PLACES: usize = 4096;
@@ -109,13 +110,10 @@ impl Watcher {
             match self.arm(&inbox).await {
                 Ok(watch) => {
                     pause = FIRST_PAUSE;
-                    tracing::info!(
-                        "watcher: watching {} (debounce {}ms)",
-                        self.place,
-                        self.debounce.as_millis()
-                    );
-                    self.follow(&inbox, &*watch).await;
-                    tracing::warn!("watcher: {} has gone; waiting for it", self.place);
+                    tracing::info!("{}", on_one_line(&self.armed(watch.polling())));
+                    self.follow(&inbox, &Arc::from(watch)).await;
+                    let place = on_one_line(&self.place);
+                    tracing::warn!("watcher: {place} has gone; waiting for it");
                 }
                 Err(error) => {
                     let error = chain(&error);
@@ -127,6 +125,18 @@ impl Watcher {
             // What happened meanwhile was not seen.
             inbox.add(SourceChange::Unknown);
         }
+    }
+
+    /// What is said once a watch is on.
+    fn armed(&self, polling: Option<Polling>) -> String {
+        let polling = polling.map_or_else(String::new, |Polling { interval, reason }| {
+            format!(", polling every {}ms: {reason}", interval.as_millis())
+        });
+        format!(
+            "watcher: watching {} (debounce {}ms{polling})",
+            self.place,
+            self.debounce.as_millis()
+        )
     }
 
     async fn arm(&self, inbox: &Arc<Inbox>) -> Result<Box<dyn Watch>, SourceError> {
@@ -141,11 +151,11 @@ impl Watcher {
     }
 
     /// Acts on changes until what is watched has gone.
-    async fn follow(&self, inbox: &Inbox, watch: &dyn Watch) {
+    async fn follow(&self, inbox: &Inbox, watch: &Arc<dyn Watch>) {
         let mut pause = FIRST_PAUSE;
         loop {
             if timeout(PROBE, inbox.news.notified()).await.is_err() {
-                if !watch.is_alive() {
+                if !is_alive(watch).await {
                     return;
                 }
                 continue;
@@ -209,12 +219,19 @@ impl Watcher {
         }
         for note in &listing.notes {
             match note.severity {
-                Severity::Note => tracing::info!("watcher: {}; {stay}", note.text),
-                Severity::Warning => tracing::warn!("watcher: {}", note.text),
+                Severity::Note => tracing::info!("watcher: {}; {stay}", on_one_line(&note.text)),
+                Severity::Warning => tracing::warn!("watcher: {}", on_one_line(&note.text)),
             }
         }
         Ok(())
     }
+}
+
+/// Looks for what is watched where that may block: the server of a network file
+/// system may not answer.
+async fn is_alive(watch: &Arc<dyn Watch>) -> bool {
+    let watch = Arc::clone(watch);
+    tokio::task::spawn_blocking(move || watch.is_alive()).await.unwrap_or(false)
 }
 
 fn tell(report: &Report) {
@@ -233,27 +250,37 @@ struct Lines;
 
 impl Observer for Lines {
     fn event(&self, event: IndexEvent<'_>) {
-        match event {
-            IndexEvent::Indexed { path, chunks } => {
-                tracing::info!("watcher: re-indexed {path} ({chunks} chunks)");
-            }
-            IndexEvent::Described { path } => tracing::info!("watcher: re-indexed {path}"),
-            IndexEvent::Renamed { from, to } => tracing::info!("watcher: renamed {from} -> {to}"),
-            IndexEvent::Deleted { path } => tracing::info!("watcher: deleted {path}"),
-            IndexEvent::Skipped { path, reason } => {
-                tracing::warn!("watcher: skipped {path}: {reason}");
-            }
+        let is_warning = !matches!(
+            event,
+            IndexEvent::Indexed { .. }
+                | IndexEvent::Described { .. }
+                | IndexEvent::Renamed { .. }
+                | IndexEvent::Deleted { .. }
+        );
+        let text = match event {
+            IndexEvent::Indexed { path, chunks } => format!("re-indexed {path} ({chunks} chunks)"),
+            IndexEvent::Described { path } => format!("re-indexed {path}"),
+            IndexEvent::Renamed { from, to } => format!("renamed {from} -> {to}"),
+            IndexEvent::Deleted { path } => format!("deleted {path}"),
+            IndexEvent::Skipped { path, reason } => format!("skipped {path}: {reason}"),
             IndexEvent::Rejected { path, reason, .. } => {
-                tracing::warn!(
-                    "watcher: skipped {path}: the embedding endpoint rejected the input ({reason})"
-                );
+                format!("skipped {path}: the embedding endpoint rejected the input ({reason})")
             }
             IndexEvent::FrontmatterUnparsed { path, reason } => {
-                tracing::warn!("watcher: {path}: failed to parse YAML frontmatter: {reason}");
+                format!("{path}: failed to parse YAML frontmatter: {reason}")
             }
-            IndexEvent::Warning(text) => tracing::warn!("watcher: {text}"),
-            IndexEvent::Note(text) => tracing::debug!("watcher: {text}"),
-            _ => {}
+            IndexEvent::Warning(text) => text.to_owned(),
+            IndexEvent::Note(text) => {
+                tracing::debug!("watcher: {}", on_one_line(text));
+                return;
+            }
+            _ => return,
+        };
+        let text = on_one_line(&text);
+        if is_warning {
+            tracing::warn!("watcher: {text}");
+        } else {
+            tracing::info!("watcher: {text}");
         }
     }
 }

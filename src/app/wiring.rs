@@ -200,7 +200,9 @@ impl Groove {
     ) -> Result<Option<Self>, AppError> {
         let place = place(kb_path, &surroundings.working_dir)?;
         let source =
-            FilesystemSource::new(&place.root, config.formats.clone(), &config.exclude_dirs)?;
+            FilesystemSource::new(&place.root, config.formats.clone(), &config.exclude_dirs)?
+                .watched_by(config.watch.mode, config.watch.poll_interval)
+                .requiring_owner(config.index.require_owner);
         let model = model(&config, surroundings)?;
         let reranker = reranker(&config, surroundings)?;
         let Some(store) = open_store(&place, file).await? else { return Ok(None) };
@@ -361,7 +363,7 @@ pub async fn status_of(
 }
 
 /// What an index holds.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Status {
     /// What is recorded of it.
     pub summary: Summary,

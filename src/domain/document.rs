@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::domain::windows_name::is_nameable_on_windows;
+
 /// A document's key: its path below the root of the knowledge base, separated
 /// by `/`, in the case that it has on disk.
 ///
@@ -40,6 +42,9 @@ pub enum InvalidDocumentPath {
     /// The path holds U+0000.
     #[error("a document's path must not hold U+0000")]
     Nul,
+    /// Windows would open something else, or nothing, under the name.
+    #[error("a document's path must not hold a name that Windows keeps for itself")]
+    Windows,
 }
 
 impl DocumentPath {
@@ -97,6 +102,9 @@ impl DocumentPath {
             || text.split(['/', '\\']).any(|segment| segment == "..")
         {
             return Err(InvalidDocumentPath::Segment);
+        }
+        if cfg!(windows) && !is_nameable_on_windows(&text) {
+            return Err(InvalidDocumentPath::Windows);
         }
         Ok(Self(text))
     }

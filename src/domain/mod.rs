@@ -24,3 +24,4 @@ pub mod schema;
 pub mod topics;
 
 pub mod loopback;
+pub mod windows_name;

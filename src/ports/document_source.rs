@@ -1,6 +1,7 @@
 //! Where documents come from.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use crate::domain::document::{ContentHash, DocumentPath};
 use crate::ports::Cause;
@@ -17,6 +18,8 @@ use crate::ports::Cause;
 ///   their hash, and takes every decision from the handle that it reads.
 /// - A document over the cap is refused, one of exactly the cap is not.
 /// - Nothing outside the source can be read through it.
+/// - A folder that cannot be read hides neither what lies beside it nor that
+///   there is something that was not seen.
 /// - A watch reports whatever could make a later listing or reading differ,
 ///   soon after; it may report more than that.
 ///
@@ -28,12 +31,12 @@ pub trait DocumentSource: Send + Sync {
     /// Whether another place of this kind lies beside this one under a name.
     fn has_neighbour(&self, name: &str) -> bool;
 
-    /// Lists the documents that exist now.
+    /// Lists the documents that exist now. A folder in it that cannot be listed
+    /// is named in [`Listing::unreadable`]; the rest is listed all the same.
     ///
     /// # Errors
     ///
-    /// [`SourceError::Unavailable`] if the place itself, or a part of it,
-    /// cannot be listed.
+    /// [`SourceError::Unavailable`] if the place itself cannot be listed.
     fn list(&self) -> Result<Listing, SourceError>;
 
     /// Lists the documents at or below some keys, by the rules of the whole: a
@@ -83,6 +86,43 @@ pub type ReportChange = Box<dyn Fn(SourceChange) + Send + Sync>;
 pub trait Watch: Send + Sync {
     /// Whether what is watched is still there.
     fn is_alive(&self) -> bool;
+
+    /// How it looks for changes by itself; nothing if it is told of them.
+    fn polling(&self) -> Option<Polling> {
+        None
+    }
+}
+
+/// How a source finds out what changes in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WatchMode {
+    /// By events, and by polling where these would not tell everything.
+    #[default]
+    Auto,
+    /// By events of the operating system.
+    Events,
+    /// By looking again and again.
+    Poll,
+}
+
+/// Looking for changes instead of being told of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Polling {
+    /// How long it waits after it has looked.
+    pub interval: Duration,
+    /// What made it necessary.
+    pub reason: PollingReason,
+}
+
+/// Why a watch polls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PollingReason {
+    /// The operating system is not told of changes that others make.
+    #[error("network file system")]
+    NetworkFileSystem,
+    /// It was asked for.
+    #[error("as configured")]
+    Configured,
 }
 
 /// Something that changed in a source.
@@ -103,6 +143,10 @@ pub struct Listing {
     pub found: Vec<Found>,
     /// What looked like a document and is none, in ascending order of name.
     pub left_out: Vec<LeftOut>,
+    /// What is there and could not be looked into, in ascending order of key: of
+    /// documents at or below these keys the listing knows nothing, whether it
+    /// found any or not.
+    pub unreadable: Vec<Unreadable>,
     /// Remarks about the source itself, such as an ignore file in force.
     pub notes: Vec<Note>,
 }
@@ -114,6 +158,16 @@ pub struct Found {
     pub path: DocumentPath,
     /// Its size when it was listed, in bytes.
     pub size_bytes: u64,
+}
+
+/// A part of a source that a listing could not look into.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreadable {
+    /// The key of the folder; in a listing below keys it may be one of these,
+    /// where a folder above it cannot be passed.
+    pub key: String,
+    /// What the technology reported.
+    pub reason: String,
 }
 
 /// An entry that a listing left out.
@@ -179,6 +233,12 @@ pub enum Refusal {
     /// More than one name leads to the file.
     #[error("the file has more than one hard link; replace it by a copy")]
     MultipleLinks,
+    /// The file is not the one's who runs the service, and has to be.
+    #[error(
+        "it belongs to another user, and [index].require_owner is set; give it to the user that \
+         runs groove"
+    )]
+    OtherOwner,
     /// The file leads out of the source.
     #[error("it lies outside the knowledge base")]
     Outside,

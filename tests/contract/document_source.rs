@@ -18,7 +18,7 @@ use grooveseek::domain::document::DocumentPath;
 use grooveseek::domain::format::EnabledFormats;
 use grooveseek::ports::document_source::{
     Content, DocumentSource, LeftOut, LeftOutReason, Listing, Note, Refusal, Severity, SizeCap,
-    SourceChange, SourceError, Watch,
+    SourceChange, SourceError, Watch, WatchMode,
 };
 
 macro_rules! document_source_contract {
@@ -47,6 +47,7 @@ macro_rules! document_source_contract {
             a_listing_below_keys_holds_what_the_whole_one_has_there,
             a_listing_below_keys_follows_every_rule,
             a_watch_reports_what_was_made_changed_and_removed,
+            a_watch_reports_a_folder_that_was_moved_or_removed,
             a_watch_reports_a_change_of_the_rules,
             a_watch_reports_nothing_once_it_is_dropped,
         }
@@ -55,14 +56,45 @@ macro_rules! document_source_contract {
 
 document_source_contract! { memory = super::in_memory }
 document_source_contract! { filesystem = super::on_disk }
+// IDX-B20
+document_source_contract! { filesystem_polling = super::on_disk_polling }
+
+/// The cases in which a folder cannot be read, which a test can bring about
+/// where permissions are bits.
+#[cfg(unix)]
+macro_rules! closed_folder_contract {
+    ($($adapter:tt)+) => {
+        contract! { $($adapter)+;
+            a_folder_that_cannot_be_read_is_named_and_hides_nothing_else,
+            a_listing_below_keys_names_what_it_could_not_look_into,
+            a_root_that_cannot_be_read_is_an_error,
+            a_folder_that_is_readable_again_is_reported,
+        }
+    };
+}
+
+#[cfg(unix)]
+closed_folder_contract! { memory_closed = super::in_memory }
+#[cfg(unix)]
+closed_folder_contract! { filesystem_closed = super::on_disk }
+#[cfg(unix)]
+closed_folder_contract! { filesystem_polling_closed = super::on_disk_polling }
 
 /// A source and a way to change what is in it.
 trait Place: Sync {
     fn source(&self) -> &dyn DocumentSource;
     fn put(&self, key: &str, bytes: &[u8]);
     fn remove(&self, key: &str);
+    fn move_folder(&self, from: &str, to: &str);
+    fn remove_folder(&self, key: &str);
     fn put_with_second_name(&self, key: &str);
     fn put_link_to(&self, target: &str, key: &str);
+    /// Makes a folder unreadable, or readable again. On disk it is so for threads
+    /// that [`bound_by_permissions`] started.
+    #[cfg(unix)]
+    fn close(&self, folder: &str);
+    #[cfg(unix)]
+    fn reopen(&self, folder: &str);
 }
 
 type Make = fn() -> Box<dyn Place>;
@@ -89,12 +121,36 @@ impl Place for InMemory {
         assert!(self.0.remove(key));
     }
 
+    fn move_folder(&self, from: &str, to: &str) {
+        for key in keys(self).iter().filter(|key| path(key).is_at_or_below(from)) {
+            let bytes = read(self, key).unwrap().bytes;
+            self.remove(key);
+            self.put(&key.replacen(from, to, 1), &bytes);
+        }
+    }
+
+    fn remove_folder(&self, folder: &str) {
+        for key in keys(self).iter().filter(|key| path(key).is_at_or_below(folder)) {
+            self.remove(key);
+        }
+    }
+
     fn put_with_second_name(&self, key: &str) {
         self.0.put_refused(key, Refusal::MultipleLinks);
     }
 
     fn put_link_to(&self, _target: &str, key: &str) {
         self.0.put_refused(key, Refusal::SymbolicLink);
+    }
+
+    #[cfg(unix)]
+    fn close(&self, folder: &str) {
+        self.0.close(folder, "permission denied");
+    }
+
+    #[cfg(unix)]
+    fn reopen(&self, folder: &str) {
+        assert!(self.0.reopen(folder));
     }
 }
 
@@ -106,13 +162,23 @@ struct OnDisk {
 }
 
 fn on_disk() -> Box<dyn Place> {
+    on_disk_watched_by(WatchMode::Events)
+}
+
+fn on_disk_polling() -> Box<dyn Place> {
+    on_disk_watched_by(WatchMode::Poll)
+}
+
+fn on_disk_watched_by(mode: WatchMode) -> Box<dyn Place> {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("root");
     let outside = folder.path().join("outside");
     fs::create_dir(&root).unwrap();
     fs::create_dir(&outside).unwrap();
     fs::write(folder.path().join("secret.md"), "secret").unwrap();
-    let source = FilesystemSource::new(&root, EnabledFormats::default(), &EXCLUDED).unwrap();
+    let source = FilesystemSource::new(&root, EnabledFormats::default(), &EXCLUDED)
+        .unwrap()
+        .watched_by(mode, Duration::from_millis(20));
     Box::new(OnDisk { source, root, outside, _folder: folder })
 }
 
@@ -137,6 +203,14 @@ impl Place for OnDisk {
         fs::remove_file(self.root.join(key)).unwrap();
     }
 
+    fn move_folder(&self, from: &str, to: &str) {
+        fs::rename(self.root.join(from), self.place(to)).unwrap();
+    }
+
+    fn remove_folder(&self, key: &str) {
+        fs::remove_dir_all(self.root.join(key)).unwrap();
+    }
+
     fn put_with_second_name(&self, key: &str) {
         let first = self.outside.join("first name");
         fs::write(&first, "text").unwrap();
@@ -146,6 +220,45 @@ impl Place for OnDisk {
     fn put_link_to(&self, target: &str, key: &str) {
         link(&self.root.join(target), &self.place(key));
     }
+
+    #[cfg(unix)]
+    fn close(&self, folder: &str) {
+        set_mode(&self.root.join(folder), 0o000);
+    }
+
+    #[cfg(unix)]
+    fn reopen(&self, folder: &str) {
+        set_mode(&self.root.join(folder), 0o755);
+    }
+}
+
+#[cfg(unix)]
+fn set_mode(path: &Path, mode: u32) {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// Does something on a thread that permission bits bind even if the user is one
+/// whom they do not bind.
+#[cfg(unix)]
+fn bound_by_permissions(body: impl FnOnce() + Send) {
+    std::thread::scope(|scope| {
+        let bound = scope.spawn(|| {
+            #[cfg(target_os = "linux")]
+            {
+                use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
+
+                let none = CapabilitySet::empty();
+                let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
+                set_capabilities(None, sets).unwrap();
+            }
+            body();
+        });
+        if let Err(panic) = bound.join() {
+            std::panic::resume_unwind(panic);
+        }
+    });
 }
 
 #[cfg(unix)]
@@ -199,7 +312,7 @@ fn an_empty_source_lists_nothing(make: Make) {
     assert_eq!(list(&*make()), Listing::default());
 }
 
-// IDX-18 IDX-24
+// IDX-18 IDX-24 IDX-23w
 fn lists_each_document_once_in_ascending_order(make: Make) {
     let place = make();
     for key in ["b.md", "a/z.md", "a/b/c/d.md", "a0.md", "a.md", "a-b/x.md", "é.md"] {
@@ -516,6 +629,95 @@ fn a_listing_below_keys_follows_every_rule(make: Make) {
     assert!(listing.notes[0].text.contains("1 pattern"), "{:?}", listing.notes);
 }
 
+#[cfg(unix)]
+fn unreadable(listing: &Listing) -> Vec<&str> {
+    listing.unreadable.iter().map(|part| part.key.as_str()).collect()
+}
+
+// IDX-25 IDX-B05
+#[cfg(unix)]
+fn a_folder_that_cannot_be_read_is_named_and_hides_nothing_else(make: Make) {
+    bound_by_permissions(|| {
+        let place = make();
+        for key in ["a.md", "b/c.md", "b/closed/d.md", "b/closed/e/f.md", "z/g.md", "build/h.md"] {
+            place.put(key, b"text");
+        }
+        place.close("b/closed");
+        place.close("z");
+        place.close("build");
+        let listing = list(&*place);
+        assert_eq!(unreadable(&listing), ["b/closed", "z"]);
+        assert!(listing.unreadable.iter().all(|part| !part.reason.is_empty()));
+        assert_eq!(keys(&*place), ["a.md", "b/c.md"]);
+        assert!(matches!(read(&*place, "z/g.md"), Err(SourceError::Unavailable { .. })));
+        for folder in ["b/closed", "z", "build"] {
+            place.reopen(folder);
+        }
+        let listing = list(&*place);
+        assert_eq!(unreadable(&listing), [""; 0]);
+        assert_eq!(listing.found.len(), 5);
+    });
+}
+
+// IDX-25 IDX-B05 IDX-151
+#[cfg(unix)]
+fn a_listing_below_keys_names_what_it_could_not_look_into(make: Make) {
+    bound_by_permissions(|| {
+        let place = make();
+        for key in ["a/b.md", "a/closed/c/d.md", "closed/e.md", "f.md"] {
+            place.put(key, b"text");
+        }
+        place.close("a/closed");
+        place.close("closed");
+        for (asked, expected) in [
+            (&["a", "f.md"][..], &["a/closed"][..]),
+            (&["a/closed", "closed"], &["a/closed", "closed"]),
+            (&["a/closed/c", "closed/e.md"], &["a/closed/c", "closed/e.md"]),
+            (&["a/b.md", "gone"], &[]),
+            (&[""], &["a/closed", "closed"]),
+        ] {
+            assert_eq!(unreadable(&below(&*place, asked)), expected, "{asked:?}");
+        }
+        assert_eq!(below(&*place, &["a", "f.md"]).found.len(), 2);
+        place.reopen("a/closed");
+        place.reopen("closed");
+    });
+}
+
+// IDX-25
+#[cfg(unix)]
+fn a_root_that_cannot_be_read_is_an_error(make: Make) {
+    bound_by_permissions(|| {
+        let place = make();
+        place.put("a.md", b"text");
+        place.close("");
+        let listed = place.source().list();
+        place.reopen("");
+        assert!(matches!(listed, Err(SourceError::Unavailable { .. })), "{listed:?}");
+        assert_eq!(keys(&*place), ["a.md"]);
+    });
+}
+
+// IDX-25 IDX-B05
+#[cfg(unix)]
+fn a_folder_that_is_readable_again_is_reported(make: Make) {
+    bound_by_permissions(|| {
+        let place = make();
+        for key in ["a/b.md", "closed/c/d.md"] {
+            place.put(key, b"text");
+        }
+        place.close("closed");
+        let reported = Reported::default();
+        let _watch = reported.watch(&*place);
+        place.put("a/b.md", b"other text");
+        reported.wait_for("a/b.md");
+        place.reopen("closed");
+        reported.wait_for("closed");
+        place.put("closed/c/d.md", b"other text");
+        reported.wait_for("closed/c/d.md");
+    });
+}
+
 /// What a watch reported, for a case that waits for it.
 #[derive(Clone, Default)]
 struct Reported(Arc<(Mutex<BTreeSet<SourceChange>>, Condvar)>);
@@ -535,19 +737,26 @@ impl Reported {
 
     /// Waits until something at a key, or above it, was reported.
     fn wait_for(&self, wanted: &str) {
-        let hit = |change: &SourceChange| match change {
+        self.wait_for_all(&[wanted]);
+    }
+
+    fn wait_for_all(&self, wanted: &[&str]) {
+        let hit = |wanted: &str, change: &SourceChange| match change {
             SourceChange::At(key) => {
-                key == wanted || wanted.strip_prefix(key).is_some_and(|rest| rest.starts_with('/'))
+                key == wanted
+                    || wanted.strip_prefix(key.as_str()).is_some_and(|rest| rest.starts_with('/'))
             }
             SourceChange::Rules => wanted == ".grooveignore",
             SourceChange::Unknown => true,
         };
+        let is_missing = |changes: &mut BTreeSet<SourceChange>| {
+            !wanted.iter().all(|wanted| changes.iter().any(|change| hit(wanted, change)))
+        };
         let (changes, news) = &*self.0;
         let waiting = changes.lock().unwrap();
         let patience = Duration::from_secs(20);
-        let (mut changes, waited) =
-            news.wait_timeout_while(waiting, patience, |changes| !changes.iter().any(hit)).unwrap();
-        assert!(!waited.timed_out(), "{wanted} was not reported: {changes:?}");
+        let (mut changes, waited) = news.wait_timeout_while(waiting, patience, is_missing).unwrap();
+        assert!(!waited.timed_out(), "{wanted:?} was not reported: {changes:?}");
         changes.clear();
     }
 }
@@ -568,6 +777,24 @@ fn a_watch_reports_what_was_made_changed_and_removed(make: Make) {
     reported.wait_for("new/deep/c.md");
     place.remove("b.md");
     reported.wait_for("b.md");
+}
+
+// IDX-152a IDX-154 IDX-B22
+fn a_watch_reports_a_folder_that_was_moved_or_removed(make: Make) {
+    let place = make();
+    place.put("old/a.md", b"text");
+    place.put("old/b/c.md", b"text");
+    let reported = Reported::default();
+    let _watch = reported.watch(&*place);
+    place.move_folder("old", "x/new");
+    reported.wait_for_all(&["old/a.md", "old/b/c.md", "x/new/a.md", "x/new/b/c.md"]);
+    // It is followed under its new name.
+    place.put("x/new/b/c.md", b"other text");
+    reported.wait_for("x/new/b/c.md");
+    place.remove_folder("x/new/b");
+    reported.wait_for("x/new/b/c.md");
+    place.remove_folder("x");
+    reported.wait_for("x/new/a.md");
 }
 
 // IDX-155

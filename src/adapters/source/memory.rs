@@ -14,7 +14,7 @@ use crate::domain::exclusion::{DEFAULT_EXCLUDE_DIRS, ExclusionRules, IGNORE_FILE
 use crate::domain::format::EnabledFormats;
 use crate::ports::document_source::{
     Content, DocumentSource, Found, LeftOut, LeftOutReason, Listing, Refusal, ReportChange,
-    SizeCap, SourceChange, SourceError, Watch,
+    SizeCap, SourceChange, SourceError, Unreadable, Watch,
 };
 
 /// Documents that live as long as the process.
@@ -39,6 +39,8 @@ pub struct MemorySource {
     formats: EnabledFormats,
     rules: ExclusionRules,
     files: RwLock<BTreeMap<String, File>>,
+    /// Folders that cannot be listed, each with the reason.
+    closed: RwLock<BTreeMap<String, String>>,
     watches: Mutex<Vec<Weak<ReportChange>>>,
     name: RwLock<String>,
     neighbours: RwLock<BTreeSet<String>>,
@@ -69,6 +71,7 @@ impl MemorySource {
             formats,
             rules,
             files: RwLock::default(),
+            closed: RwLock::default(),
             watches: Mutex::default(),
             name: RwLock::new("memory".to_owned()),
             neighbours: RwLock::default(),
@@ -111,6 +114,47 @@ impl MemorySource {
         self.insert(&key.into(), File::Failing);
     }
 
+    /// Makes a folder one that cannot be read, nor anything in it.
+    ///
+    /// - `folder`: its key; the empty one is the root.
+    /// - `reason`: what is told of it.
+    pub fn close(&self, folder: impl Into<String>, reason: impl Into<String>) {
+        let folder = folder.into();
+        let mut closed = self.closed.write().unwrap_or_else(PoisonError::into_inner);
+        closed.insert(folder.clone(), reason.into());
+        drop(closed);
+        self.report(&folder);
+    }
+
+    /// Makes a folder readable again, and tells whether it was not.
+    pub fn reopen(&self, folder: &str) -> bool {
+        let mut closed = self.closed.write().unwrap_or_else(PoisonError::into_inner);
+        let was_closed = closed.remove(folder).is_some();
+        drop(closed);
+        self.report(folder);
+        was_closed
+    }
+
+    /// The outermost folder above a key, or at it, that cannot be read.
+    fn closed_above(&self, key: &str) -> Option<Unreadable> {
+        let closed = self.closed.read().unwrap_or_else(PoisonError::into_inner);
+        let mut above = std::iter::once("").chain(folders(key)).chain([key]);
+        above.find_map(|folder| {
+            let reason = closed.get(folder)?.clone();
+            Some(Unreadable { key: folder.to_owned(), reason })
+        })
+    }
+
+    fn check_root(&self) -> Result<(), SourceError> {
+        match self.closed_above("") {
+            Some(Unreadable { reason, .. }) => Err(SourceError::Unavailable {
+                what: "the root of the knowledge base".to_owned(),
+                source: reason.into(),
+            }),
+            None => Ok(()),
+        }
+    }
+
     /// How many watches are on.
     pub fn watch_count(&self) -> usize {
         let watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
@@ -149,6 +193,9 @@ impl MemorySource {
 
     fn file(&self, key: &str, cap: SizeCap) -> Result<Content, SourceError> {
         let refused = |reason| Err(SourceError::Refused { path: key.to_owned(), reason });
+        if let Some(Unreadable { reason, .. }) = self.closed_above(key) {
+            return Err(SourceError::Unavailable { what: key.to_owned(), source: reason.into() });
+        }
         let files = self.files();
         match files.get(key) {
             Some(File::Bytes(bytes)) if bytes.len() as u64 > cap.0 => {
@@ -187,10 +234,12 @@ impl DocumentSource for MemorySource {
     }
 
     fn list(&self) -> Result<Listing, SourceError> {
+        self.check_root()?;
         let (rules, notes) = ignore_file::with_ignore_file(self, self.rules.clone(), "memory");
         let mut found = Vec::new();
         let mut left_out = BTreeMap::new();
         let mut pruned = BTreeSet::new();
+        let mut unreadable = BTreeMap::new();
         for (key, file) in self.files().iter() {
             match folders(key).find(|folder| rules.excludes_dir(folder) || !is_nameable(folder)) {
                 Some(folder) if rules.excludes_dir(folder) => continue,
@@ -199,6 +248,10 @@ impl DocumentSource for MemorySource {
                     continue;
                 }
                 None => {}
+            }
+            if let Some(Unreadable { key, reason }) = self.closed_above(key) {
+                unreadable.insert(key, reason);
+                continue;
             }
             let name = key.rsplit('/').next().unwrap_or(key);
             if !admits(&self.formats, name) || rules.excludes_file(key) {
@@ -210,7 +263,7 @@ impl DocumentSource for MemorySource {
                 }
                 File::Bytes(bytes) => bytes.len() as u64,
                 File::Refused(Refusal::TooLarge { size_bytes, .. }) => *size_bytes,
-                File::Refused(Refusal::MultipleLinks) | File::Failing => 0,
+                File::Refused(Refusal::MultipleLinks | Refusal::OtherOwner) | File::Failing => 0,
             };
             match DocumentPath::new(key.as_str()) {
                 Err(_) => {
@@ -225,17 +278,31 @@ impl DocumentSource for MemorySource {
         left_out.extend(pruned.into_iter().map(|folder| (folder, LeftOutReason::NotNameable)));
         let left_out =
             left_out.into_iter().map(|(name, reason)| LeftOut { name, reason }).collect();
-        Ok(Listing { found, left_out, notes })
+        let unreadable =
+            unreadable.into_iter().map(|(key, reason)| Unreadable { key, reason }).collect();
+        Ok(Listing { found, left_out, unreadable, notes })
     }
 
     fn list_below(&self, keys: &BTreeSet<String>) -> Result<Listing, SourceError> {
         let mut listing = self.list()?;
         listing.found.retain(|found| found.path.is_below_any(keys));
         listing.left_out.clear();
+        listing.unreadable.retain(|part| {
+            keys.contains("") || folders(&part.key).chain([&*part.key]).any(|at| keys.contains(at))
+        });
+        for key in keys.iter().filter(|key| is_nameable(key)) {
+            if let Some(Unreadable { reason, .. }) = self.closed_above(key)
+                && !listing.unreadable.iter().any(|part| part.key == *key)
+            {
+                listing.unreadable.push(Unreadable { key: key.clone(), reason });
+            }
+        }
+        listing.unreadable.sort_by(|a, b| a.key.cmp(&b.key));
         Ok(listing)
     }
 
     fn watch(&self, report: ReportChange) -> Result<Box<dyn Watch>, SourceError> {
+        self.check_root()?;
         let watch = MemoryWatch(Arc::new(report));
         let mut watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
         watches.push(Arc::downgrade(&watch.0));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::app::config::{
     Config, EvaluationSettings, HttpSettings, IndexSettings, MAX_EVALUATION_CUTOFF, OnServe,
-    SearchSettings, TransportKind,
+    SearchSettings, TransportKind, WatchSettings,
 };
 use crate::app::config_file::endpoint;
 use crate::app::config_file::error::ConfigError;
@@ -19,6 +19,7 @@ use crate::domain::chunk::ContextMode;
 use crate::domain::format::{EnabledFormats, InvalidFormats};
 use crate::domain::fusion::RankConstant;
 use crate::domain::quality::{self, Signals};
+use crate::ports::document_source::WatchMode;
 
 /// Formats of the documentation; one that this build cannot read yet is
 /// answered differently from a word that means nothing.
@@ -49,9 +50,7 @@ pub(super) fn read(file: &ConfigFile, context: &Context<'_>) -> Result<Config, C
     set(&mut config.exclude_dirs, reader.texts("exclude_dirs"));
     set(&mut config.formats, reader.formats()?);
     set(&mut config.path_templates, reader.texts("best_practice.path_templates"));
-    set(&mut config.watch.enabled, reader.flag("watch.enabled"));
-    let debounce = reader.integer("watch.debounce_ms", 0..=i64::MAX)?;
-    set(&mut config.watch.debounce, debounce.map(Duration::from_millis));
+    read_watch(&reader, &mut config.watch)?;
     read_index(&reader, &mut config.index)?;
     read_search(&reader, &mut config.search)?;
     config.transport.kind = read_kind(&reader)?;
@@ -60,12 +59,38 @@ pub(super) fn read(file: &ConfigFile, context: &Context<'_>) -> Result<Config, C
     Ok(config)
 }
 
+fn read_watch(reader: &Reader<'_>, watch: &mut WatchSettings) -> Result<(), ConfigError> {
+    set(&mut watch.enabled, reader.flag("watch.enabled"));
+    let debounce = reader.integer("watch.debounce_ms", 0..=i64::MAX)?;
+    set(&mut watch.debounce, debounce.map(Duration::from_millis));
+    let mode = reader.choice("watch.mode", &["auto", "events", "poll"])?;
+    set(
+        &mut watch.mode,
+        mode.map(|mode| match mode {
+            "events" => WatchMode::Events,
+            "poll" => WatchMode::Poll,
+            _ => WatchMode::Auto,
+        }),
+    );
+    let interval = reader.integer("watch.poll_interval_ms", 500..=3_600_000)?;
+    set(&mut watch.poll_interval, interval.map(Duration::from_millis));
+    Ok(())
+}
+
 fn read_index(reader: &Reader<'_>, index: &mut IndexSettings) -> Result<(), ConfigError> {
     set(&mut index.fail_on_frontmatter_error, reader.flag("index.fail_on_frontmatter_error"));
     index.on_serve = match reader.choice("index.on_serve", &["none", "build"])? {
         Some("build") => OnServe::Build,
         _ => OnServe::None,
     };
+    set(&mut index.require_owner, reader.flag("index.require_owner"));
+    if index.require_owner && cfg!(not(unix)) {
+        return Err(reader.conflict(
+            "index.require_owner",
+            "[index].require_owner = true cannot be kept here: only on Unix do files have an owner \
+             to ask for; remove the key",
+        ));
+    }
     set(&mut index.max_binary_file_size, reader.size("index.max_binary_file_size")?);
     set(&mut index.max_text_file_size, reader.size("index.max_text_file_size")?);
     set(&mut index.max_decompressed_size, reader.size("index.max_decompressed_size")?);

@@ -95,7 +95,7 @@ impl fmt::Display for Warning {
 }
 
 /// Keys that are dropped, each with what holds instead.
-const DROPPED: [(&str, &str); 11] = [
+const DROPPED: [(&str, &str); 12] = [
     ("grammar_dir", "the standard location"),
     ("fastembed_cache_dir", "the standard cache directory"),
     ("eval.golden", "<kb_path>/.groove-eval.yml"),
@@ -104,6 +104,7 @@ const DROPPED: [(&str, &str); 11] = [
     ("transport.http.healthz_public", "true"),
     ("transport.http.max_sessions", "256"),
     ("transport.http.systemd_socket", "false"),
+    ("index.require_owner", "false"),
     ("index.max_binary_file_size", "the built-in 50 MiB"),
     ("index.max_text_file_size", "the built-in 50 MiB"),
     ("index.max_decompressed_size", "the built-in 50 MiB"),

@@ -38,7 +38,9 @@ use crate::domain::chunk::ContextMode;
 use crate::domain::embedding::ModelIdentity;
 use crate::domain::schema::Schema;
 use crate::ports::chunk_store::{AnnouncedRun, Change, ChunkStore, StoreError, Summary};
-use crate::ports::document_source::{DocumentSource, Listing, Severity, SizeCap, SourceError};
+use crate::ports::document_source::{
+    DocumentSource, Listing, Severity, SizeCap, SourceError, Unreadable,
+};
 
 /// The file in the root of a knowledge base that declares frontmatter keys.
 const SCHEMA_FILE: &str = "groove-schema.toml";
@@ -55,6 +57,9 @@ const REMOTE: &str = "openai-compatible:";
 
 /// How that of a model in a folder of its own begins.
 const FOLDER: &str = "dir:";
+
+/// The most folders that one message names.
+const NAMED_FOLDERS: usize = 3;
 
 /// Tells the time as RFC 3339, UTC.
 pub type Clock = Arc<dyn Fn() -> String + Send + Sync>;
@@ -118,6 +123,7 @@ impl Indexer {
         }
         let listing = self.list(observer).await?;
         if force {
+            self.check_nothing_is_lost(&listing, observer).await?;
             self.probe().await?;
         }
         let whole = Whole { force, declared, listing, announced: announced.as_deref() };
@@ -191,6 +197,39 @@ impl Indexer {
         report.renamed += later.renamed;
         report.deleted += later.deleted;
         Ok(())
+    }
+
+    /// Makes sure that no indexed document lies in a folder that cannot be read:
+    /// an index that is built anew could not keep it.
+    async fn check_nothing_is_lost(
+        &self,
+        listing: &Listing,
+        observer: &Arc<dyn Observer>,
+    ) -> Result<(), AppError> {
+        if listing.unreadable.is_empty() {
+            return Ok(());
+        }
+        let rows = self.store.snapshot().await?.documents().await?;
+        let is_hidden = listing.hides();
+        let lost = rows.iter().filter(|row| is_hidden(&row.path)).count();
+        if lost == 0 {
+            return Ok(());
+        }
+        for Unreadable { key, reason } in &listing.unreadable {
+            let text = format!("the folder {key} cannot be read ({reason})");
+            observer.event(IndexEvent::Warning(&text));
+        }
+        let mut folders: Vec<&str> =
+            listing.unreadable.iter().map(|part| part.key.as_str()).collect();
+        if folders.len() > NAMED_FOLDERS {
+            folders.truncate(NAMED_FOLDERS);
+            folders.push("and more");
+        }
+        Err(AppError::Invalid(format!(
+            "nothing was changed: an index that is built anew would lose {lost} document(s) in \
+             folders that cannot be read: {}; make them readable, or exclude them in .grooveignore",
+            folders.join(", ")
+        )))
     }
 
     /// Makes sure that the model works, before a forced run begins.

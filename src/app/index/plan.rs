@@ -12,7 +12,7 @@ use crate::domain::document::{ContentHash, DocumentPath};
 use crate::domain::format::Class;
 use crate::ports::chunk_store::{Change, Document};
 use crate::ports::document_source::{
-    Content, Found, LeftOutReason, Listing, Refusal, SizeCap, SourceError,
+    Content, Found, LeftOutReason, Listing, Refusal, SizeCap, SourceError, Unreadable,
 };
 
 /// Files up to this size are kept from when they are hashed until they are
@@ -82,6 +82,16 @@ impl Listing {
         let unnameable = |reason: LeftOutReason| reason == LeftOutReason::NotNameable;
         self.left_out.iter().filter(|left_out| unnameable(left_out.reason)).count() as u64
     }
+
+    /// Tells of which documents nothing can be said, since they would lie in a
+    /// folder that could not be read.
+    pub(super) fn hides(&self) -> impl Fn(&DocumentPath) -> bool {
+        let unseen: BTreeSet<String> =
+            self.unreadable.iter().map(|part| part.key.clone()).collect();
+        let is_found =
+            |path: &DocumentPath| self.found.binary_search_by(|found| found.path.cmp(path)).is_ok();
+        move |path| !unseen.is_empty() && path.is_below_any(&unseen) && !is_found(path)
+    }
 }
 
 impl Indexer {
@@ -110,6 +120,7 @@ impl Indexer {
         let mode = snapshot.summary().await?.context_mode.unwrap_or_default();
         let pending: BTreeSet<DocumentPath> = snapshot.pending().await?.into_iter().collect();
         drop(snapshot);
+        protect(&mut rows, &listing, observer);
 
         let found = listing.found.len();
         if rows.is_empty() {
@@ -329,6 +340,24 @@ pub(super) fn measured(error: &SourceError) -> Option<u64> {
             Some(*size_bytes)
         }
         _ => None,
+    }
+}
+
+/// Takes out of the rows those of which the listing cannot tell whether their
+/// documents are there: they are neither swept nor moved. Says so.
+fn protect(
+    rows: &mut BTreeMap<DocumentPath, Arc<Document>>,
+    listing: &Listing,
+    observer: &Arc<dyn Observer>,
+) {
+    let is_hidden = listing.hides();
+    rows.retain(|path, _| !is_hidden(path));
+    for Unreadable { key, reason } in &listing.unreadable {
+        let text = format!(
+            "the folder {key} cannot be read ({reason}); documents in it are kept as they were \
+             indexed"
+        );
+        observer.event(IndexEvent::Warning(&text));
     }
 }
 

@@ -10,6 +10,7 @@ use crate::domain::document::DocumentPath;
 use crate::domain::embedding::ModelIdentity;
 use crate::domain::search::SearchRequest;
 use crate::ports::chunk_store::{Change, Document, NewChunk, StoredChunk};
+use crate::ports::document_source::Refusal;
 use crate::ports::embedder::EmbedError;
 
 const LONG: &str = "## One\n\nA first section that is long enough to stand alone, by far.\n\n\
@@ -118,6 +119,77 @@ async fn what_has_gone_is_removed() {
     assert_eq!(bench.paths().await, ["a.md"]);
 }
 
+// IDX-25 IDX-B05 IDX-58 IDX-65
+#[tokio::test]
+async fn documents_in_a_folder_that_cannot_be_read_are_kept_and_not_taken_for_moved() {
+    let documents =
+        [("a.md", "Some text about ropes."), ("shut/in/b.md", LONG), ("shutter.md", "Some text.")];
+    let bench = Bench::new(&documents);
+    bench.run().await;
+    bench.source.close("shut", "permission denied");
+    bench.source.remove("shutter.md");
+    // The same bytes elsewhere are another document, since nobody knows that it has moved.
+    bench.source.put("c.md", LONG);
+    bench.log.take();
+    let report = bench.run().await;
+    assert_eq!((report.renamed, report.deleted, report.updated, report.documents), (0, 1, 1, 3));
+    assert_eq!(bench.paths().await, ["a.md", "c.md", "shut/in/b.md"]);
+    let log = bench.log.take();
+    let told = |line: &String| {
+        ["shut ", "permission denied", "kept"].iter().all(|part| line.contains(part))
+    };
+    assert_eq!(log.iter().filter(|line| told(line)).count(), 1, "{log:?}");
+
+    // A part of it, too.
+    let part = ["shut/in/b.md".to_owned(), "a.md".to_owned()].into();
+    bench.source.remove("a.md");
+    let report = bench.indexer.catch_up(&part, &bench.observer()).await.unwrap();
+    assert_eq!(
+        (report.deleted, bench.paths().await),
+        (1, vec!["c.md".to_owned(), "shut/in/b.md".to_owned()])
+    );
+
+    assert!(bench.source.reopen("shut"));
+    bench.source.remove("shut/in/b.md");
+    let report = bench.run().await;
+    assert_eq!((report.deleted, report.documents), (1, 1));
+}
+
+// IDX-25 IDX-B05
+#[tokio::test]
+async fn a_forced_run_does_not_lose_what_lies_in_a_folder_that_cannot_be_read() {
+    let bench = Bench::new(&[("a.md", LONG), ("shut/b.md", "Some text about ropes.")]);
+    bench.source.close("shut", "permission denied");
+    let report = bench.run_forced().await;
+    assert_eq!(report.documents, 1, "nothing was indexed yet that could be lost");
+    assert!(bench.source.reopen("shut"));
+    bench.run().await;
+
+    bench.source.close("shut", "permission denied");
+    let error = bench.indexer.run(true, &bench.observer()).await.unwrap_err().to_string();
+    for part in ["1 document", ": shut;", ".grooveignore"] {
+        assert!(error.contains(part), "{error}");
+    }
+    assert!(!error.contains("denied"), "clients see this: {error}");
+    let log = bench.log.take();
+    let told = "warning: the folder shut cannot be read (permission denied)";
+    assert!(log.iter().any(|line| line == told), "{log:?}");
+    assert_eq!(bench.paths().await, ["a.md", "shut/b.md"]);
+    bench.source.put(".grooveignore", "shut/\n");
+    assert_eq!(bench.run_forced().await.documents, 1);
+}
+
+// IDX-25
+#[tokio::test]
+async fn a_root_that_cannot_be_read_stops_the_run() {
+    let bench = Bench::new(&[("a.md", LONG)]);
+    bench.run().await;
+    bench.source.close("", "input/output error");
+    let error = bench.indexer.run(false, &bench.observer()).await.unwrap_err();
+    assert!(matches!(error, AppError::Source(_)), "{error}");
+    assert_eq!(bench.paths().await, ["a.md"]);
+}
+
 // IDX-57 IDX-65 IDX-100
 #[tokio::test]
 async fn a_file_that_cannot_be_read_keeps_what_the_index_has_of_it() {
@@ -146,6 +218,37 @@ async fn a_file_over_the_cap_is_skipped_with_the_limit_and_the_key() {
     }
     let size = bench.chunks_of("a.md").await[0].document.size_bytes;
     assert_eq!(size, Some(LONG.len() as u64), "the measured size is recorded");
+}
+
+// IDX-52
+#[tokio::test]
+async fn a_lower_cap_removes_nothing_and_what_is_over_it_keeps_its_old_text() {
+    let mut bench = Bench::new(&[("a.md", LONG), ("b.md", LONG)]);
+    bench.run().await;
+    bench.indexer.settings.max_text_file_size = Some(60);
+    let report = bench.run().await;
+    assert_eq!((report.skipped, report.deleted, report.documents), (2, 0, 2));
+    bench.source.put("a.md", LONG.replace("as well", "too, says the editor"));
+    assert_eq!(bench.run().await.updated, 0);
+    assert!(bench.chunks_of("a.md").await[1].chunk.content.contains("as well"));
+    bench.source.put("a.md", "Some text about tides.");
+    assert_eq!(bench.run().await.updated, 1);
+    assert!(bench.chunks_of("a.md").await[0].chunk.content.contains("tides"));
+    assert_eq!(bench.run_forced().await.documents, 1, "b.md is over the cap");
+}
+
+// IDX-B07 IDX-100
+#[tokio::test]
+async fn a_file_of_another_user_is_skipped_with_the_key_and_keeps_its_row() {
+    let bench = Bench::new(&[("a.md", LONG)]);
+    bench.run().await;
+    bench.source.put_refused("a.md", Refusal::OtherOwner);
+    bench.log.take();
+    let report = bench.run().await;
+    assert_eq!((report.skipped, report.documents), (1, 1));
+    let log = bench.log.take();
+    let told = |line: &String| line.starts_with("skipped a.md") && line.contains("require_owner");
+    assert!(log.iter().any(told), "{log:?}");
 }
 
 // IDX-99 IDX-100

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use crate::app::error::{AppError, chain};
 use crate::app::index::{IndexEvent, Indexer, Observer, Report};
+use crate::app::line::on_one_line;
 use crate::app::read::Reader;
 use crate::app::search::{Patience, Searcher};
 use crate::domain::search::{SearchAnswer, SearchRequest};
@@ -156,16 +157,20 @@ impl Observer for Reporting {
             IndexEvent::Advanced { done, total } => {
                 self.progress.advance(done as u64, total as u64);
             }
-            IndexEvent::Warning(text) => tracing::warn!("{text}"),
-            IndexEvent::Skipped { path, reason } => tracing::warn!(%path, reason, "skipped"),
+            IndexEvent::Warning(text) => tracing::warn!("{}", on_one_line(text)),
+            IndexEvent::Skipped { path, reason } => {
+                tracing::warn!(path = %on_one_line(path.as_str()), reason, "skipped");
+            }
             IndexEvent::Rejected { path, reason, forced } => {
                 let fate = IndexEvent::fate_of_rejected(forced);
+                let path = on_one_line(path.as_str());
                 tracing::warn!(%path, reason, "embedding endpoint rejected the input; {fate}");
             }
             IndexEvent::FrontmatterUnparsed { path, reason } => {
+                let path = on_one_line(path.as_str());
                 tracing::warn!(%path, reason, "failed to parse YAML frontmatter");
             }
-            IndexEvent::Note(text) => tracing::info!("{text}"),
+            IndexEvent::Note(text) => tracing::info!("{}", on_one_line(text)),
             IndexEvent::Finished(report) => {
                 tracing::info!(
                     documents = report.documents,

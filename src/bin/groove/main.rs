@@ -15,8 +15,9 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use clap::Parser as _;
 use grooveseek::app::config::{Config, TransportKind};
-use grooveseek::app::error::AppError;
+use grooveseek::app::error::{AppError, chain};
 use grooveseek::app::index::{Clock, Observer};
+use grooveseek::app::line::on_one_line;
 use grooveseek::app::place::Place;
 use grooveseek::app::search::Patience;
 use grooveseek::app::service::Service;
@@ -361,7 +362,7 @@ fn log_to_stderr() {
 
 /// An error with its causes, on one line.
 fn one_line(error: &anyhow::Error) -> String {
-    grooveseek::app::error::chain(error.as_ref())
+    on_one_line(&chain(error.as_ref())).into_owned()
 }
 
 fn split(arguments: SearchArgs) -> (KnowledgeBase, ModelArg, RerankerArg, SearchRequest) {

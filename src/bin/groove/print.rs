@@ -1,12 +1,12 @@
 //! Results as text, and what a person sees of an index run.
 #![expect(clippy::print_stderr, reason = "this is where the program speaks")]
 
-use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
 use grooveseek::app::index::{IndexEvent, Observer, Report};
+use grooveseek::app::line::on_one_line;
 use grooveseek::app::quality::QualityReport;
 use grooveseek::app::wiring::Status;
 use grooveseek::domain::filter::passes_quality;
@@ -31,18 +31,6 @@ pub(crate) fn result(text: &str) -> io::Result<()> {
 /// Writes a line for the operator to standard error.
 pub(crate) fn notice(text: &str) {
     eprintln!("{text}");
-}
-
-/// A line that holds the name of a file: whatever the name is, it neither ends
-/// the line nor speaks to the terminal.
-fn on_one_line(text: &str) -> Cow<'_, str> {
-    if !text.contains(char::is_control) {
-        return Cow::Borrowed(text);
-    }
-    let escaped = |character: char| -> Vec<char> {
-        if character.is_control() { character.escape_default().collect() } else { vec![character] }
-    };
-    Cow::Owned(text.chars().flat_map(escaped).collect())
 }
 
 /// An answer as text, made for pasting into a prompt.
@@ -351,11 +339,9 @@ mod tests {
     // QUA-18 QUA-13
     #[test]
     fn passing_chunks_are_counted_as_a_search_would_and_only_with_a_threshold() {
-        let statistics = Statistics {
-            qualities: vec![(0.1, 2), (1.0 - 0.6, 3), (1.0, 4)],
-            ..Statistics::default()
-        };
-        let text = |least| status_as_text(&Summary::default(), &statistics, least);
+        let mut status = Status::default();
+        status.statistics.qualities = vec![(0.1, 2), (1.0 - 0.6, 3), (1.0, 4)];
+        let text = |least| status_as_text(&status, least);
         let line = "Quality: 7 chunks pass the threshold of 0.4, 2 do not\n";
         assert!(text(0.4).contains(line), "{}", text(0.4));
         assert!(!text(0.0).contains("Quality"));

@@ -4,8 +4,9 @@ use std::ffi::OsStr;
 use std::fs::{self, File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
-use crate::adapters::source::filesystem::entry::{Entry, Facts, Kind};
+use crate::adapters::source::filesystem::entry::{Entry, Facts, Kind, Stamp};
 
 /// A folder by its path.
 #[derive(Debug)]
@@ -74,7 +75,21 @@ fn link_on_the_way() -> io::Error {
 }
 
 fn facts(metadata: &Metadata, has_other_names: bool) -> Facts {
-    Facts { kind: kind(metadata.file_type()), size_bytes: metadata.len(), has_other_names }
+    let since_1970 = |time: SystemTime| match time.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(since) => i128::try_from(since.as_nanos()).unwrap_or(0),
+        Err(error) => -i128::try_from(error.duration().as_nanos()).unwrap_or(0),
+    };
+    Facts {
+        kind: kind(metadata.file_type()),
+        size_bytes: metadata.len(),
+        has_other_names,
+        is_others: false,
+        stamp: Stamp {
+            modified_ns: metadata.modified().map_or(0, since_1970),
+            changed_ns: 0,
+            size_bytes: metadata.len(),
+        },
+    }
 }
 
 fn kind(file_type: fs::FileType) -> Kind {

@@ -11,7 +11,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::{Errno, retry_on_intr};
 
-use crate::adapters::source::filesystem::entry::{Entry, Facts, Kind};
+use crate::adapters::source::filesystem::entry::{Entry, Facts, Kind, Stamp};
 
 /// An open folder.
 #[derive(Debug)]
@@ -140,7 +140,18 @@ fn facts(stat: &Stat) -> Facts {
         kind: kind(FileType::from_raw_mode(stat.st_mode)).unwrap_or(Kind::Other),
         size_bytes: u64::try_from(stat.st_size).unwrap_or(0),
         has_other_names: stat.st_nlink > 1,
+        is_others: stat.st_uid != rustix::process::geteuid().as_raw(),
+        stamp: Stamp {
+            modified_ns: nanoseconds(stat.st_mtime, stat.st_mtime_nsec),
+            changed_ns: nanoseconds(stat.st_ctime, stat.st_ctime_nsec),
+            size_bytes: u64::try_from(stat.st_size).unwrap_or(0),
+        },
     }
+}
+
+/// The fields are as wide as the system has them.
+fn nanoseconds(seconds: impl TryInto<i128>, rest: impl TryInto<i128>) -> i128 {
+    seconds.try_into().unwrap_or(0) * 1_000_000_000 + rest.try_into().unwrap_or(0)
 }
 
 fn kind(file_type: FileType) -> Option<Kind> {

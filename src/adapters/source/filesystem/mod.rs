@@ -1,9 +1,10 @@
 //! Documents as files below a folder.
 
 mod entry;
+mod network;
+mod poll;
 mod read;
 mod walk;
-
 mod watch;
 
 #[cfg(unix)]
@@ -20,7 +21,9 @@ mod tests;
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use crate::adapters::source::filesystem::entry::Terms;
 use crate::adapters::source::filesystem::folder::Folder;
 use crate::adapters::source::filesystem::watch::FilesystemWatch;
 use crate::adapters::source::ignore_file;
@@ -28,7 +31,7 @@ use crate::domain::document::DocumentPath;
 use crate::domain::exclusion::ExclusionRules;
 use crate::domain::format::EnabledFormats;
 use crate::ports::document_source::{
-    Content, DocumentSource, Listing, Note, ReportChange, SizeCap, SourceError, Watch,
+    Content, DocumentSource, Listing, Note, ReportChange, SizeCap, SourceError, Watch, WatchMode,
 };
 
 /// Files below a folder, none of them reached through a link.
@@ -44,7 +47,13 @@ pub struct FilesystemSource {
     given: PathBuf,
     formats: EnabledFormats,
     rules: ExclusionRules,
+    own_only: bool,
+    watch_mode: WatchMode,
+    poll_interval: Duration,
 }
+
+/// How long a watch that polls waits unless it is told otherwise.
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Why a path is no root of a knowledge base.
 #[derive(Debug, thiserror::Error)]
@@ -77,7 +86,15 @@ impl FilesystemSource {
     ) -> Result<Self, SourceError> {
         let rules = ExclusionRules::new(exclude_dirs);
         match usable(root) {
-            Ok(resolved) => Ok(Self { root: resolved, given: root.to_owned(), formats, rules }),
+            Ok(resolved) => Ok(Self {
+                root: resolved,
+                given: root.to_owned(),
+                formats,
+                rules,
+                own_only: false,
+                watch_mode: WatchMode::Auto,
+                poll_interval: POLL_INTERVAL,
+            }),
             Err(reason) => Err(SourceError::Unavailable {
                 what: format!(
                     "the knowledge base {}; name an existing folder with --kb-path or kb_path",
@@ -86,6 +103,23 @@ impl FilesystemSource {
                 source: reason.into(),
             }),
         }
+    }
+
+    /// Sets how changes are found.
+    ///
+    /// - `poll_interval`: how long to wait between two looks, where it polls.
+    ///
+    /// By itself it polls on file systems of the network, every 5 s.
+    #[must_use]
+    pub fn watched_by(self, mode: WatchMode, poll_interval: Duration) -> Self {
+        Self { watch_mode: mode, poll_interval, ..self }
+    }
+
+    /// Sets whether files of other users than the one who runs this are refused.
+    /// Holds on Unix alone; elsewhere files have no such owner.
+    #[must_use]
+    pub fn requiring_owner(self, own_only: bool) -> Self {
+        Self { own_only, ..self }
     }
 
     /// The rules with the ignore file as it is now.
@@ -126,15 +160,13 @@ impl DocumentSource for FilesystemSource {
     fn list(&self) -> Result<Listing, SourceError> {
         let root = self.open_root()?;
         let (rules, notes) = self.rules_now();
-        let (found, left_out) = walk::walk(&root, &self.formats, &rules)?;
-        Ok(Listing { found, left_out, notes })
+        Ok(Listing { notes, ..walk::walk(&root, &self.formats, &rules)? })
     }
 
     fn list_below(&self, keys: &BTreeSet<String>) -> Result<Listing, SourceError> {
         let root = self.open_root()?;
         let (rules, notes) = self.rules_now();
-        let found = walk::walk_below(&root, keys, &self.formats, &rules)?;
-        Ok(Listing { found, left_out: Vec::new(), notes })
+        Ok(Listing { notes, ..walk::walk_below(&root, keys, &self.formats, &rules)? })
     }
 
     fn watch(&self, report: ReportChange) -> Result<Box<dyn Watch>, SourceError> {
@@ -142,7 +174,8 @@ impl DocumentSource for FilesystemSource {
     }
 
     fn read(&self, path: &DocumentPath, cap: SizeCap) -> Result<Content, SourceError> {
-        read::read(&self.open_root()?, &self.root, path, cap)
+        let terms = Terms { cap, own_only: self.own_only };
+        read::read(&self.open_root()?, &self.root, path, terms)
     }
 
     fn read_aside(&self, name: &str, cap: SizeCap) -> Result<Content, SourceError> {

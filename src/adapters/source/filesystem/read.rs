@@ -7,6 +7,7 @@ use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 
+use crate::adapters::source::filesystem::entry::Terms;
 use crate::adapters::source::filesystem::folder::{Folder, facts_of_handle, is_link_on_the_way};
 use crate::adapters::source::filesystem::unavailable;
 use crate::domain::document::{ContentHash, DocumentPath};
@@ -20,7 +21,7 @@ pub(super) fn read(
     root: &Folder,
     root_path: &Path,
     path: &DocumentPath,
-    cap: SizeCap,
+    terms: Terms,
 ) -> Result<Content, SourceError> {
     let key = path.as_str();
     let (parent, name) = key.rsplit_once('/').unwrap_or(("", key));
@@ -33,25 +34,27 @@ pub(super) fn read(
         }
     })?;
     let facts = folder.facts(name).map_err(|error| not_readable(key, error))?;
-    pass(key, facts.refusal(cap))?;
+    pass(key, facts.refusal(terms))?;
     if !is_spelled_as_stored(root_path, key) {
         return Err(not_found(key));
     }
     let file = folder.open_file(name).map_err(|error| {
         // Something else may be there by now.
-        match folder.facts(name).ok().and_then(|facts| facts.refusal(SizeCap(u64::MAX))) {
+        let unbounded = Terms { cap: SizeCap(u64::MAX), ..terms };
+        match folder.facts(name).ok().and_then(|facts| facts.refusal(unbounded)) {
             Some(refusal) => refused(key, refusal),
             None => not_readable(key, error),
         }
     })?;
-    read_handle(&file, key, cap)
+    read_handle(&file, key, terms)
 }
 
 /// Decides from a handle, and reads from the same one.
-pub(super) fn read_handle(file: &File, key: &str, cap: SizeCap) -> Result<Content, SourceError> {
+pub(super) fn read_handle(file: &File, key: &str, terms: Terms) -> Result<Content, SourceError> {
+    let cap = terms.cap;
     let failed = |error| unavailable(key, error);
     let facts = facts_of_handle(file).map_err(failed)?;
-    pass(key, facts.refusal(cap))?;
+    pass(key, facts.refusal(terms))?;
     let bytes = read_at_most(file, facts.size_bytes, cap.0.saturating_add(1)).map_err(failed)?;
     let read_bytes = bytes.len() as u64;
     if read_bytes > cap.0 {

@@ -15,7 +15,9 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::*;
-use crate::ports::document_source::{LeftOut, LeftOutReason, Refusal};
+use crate::ports::document_source::{
+    Found, LeftOut, LeftOutReason, Polling, PollingReason, Refusal, SourceChange,
+};
 
 const NO_CAP: SizeCap = SizeCap(u64::MAX);
 
@@ -61,6 +63,10 @@ fn source(root: &Path) -> Result<FilesystemSource, SourceError> {
 
 fn left_out(name: &str, reason: LeftOutReason) -> LeftOut {
     LeftOut { name: name.to_owned(), reason }
+}
+
+fn terms(cap: SizeCap) -> Terms {
+    Terms { cap, own_only: false }
 }
 
 #[track_caller]
@@ -163,18 +169,18 @@ fn pipes_and_sockets_are_neither_listed_nor_waited_for() {
 fn the_handle_decides_and_not_what_was_there_before() {
     let place = Place::new(&["a.md"]);
     let file = File::open(place.root().join("a.md")).unwrap();
-    assert_eq!(read::read_handle(&file, "a.md", SizeCap(4)).unwrap().bytes, b"text");
+    assert_eq!(read::read_handle(&file, "a.md", terms(SizeCap(4))).unwrap().bytes, b"text");
 
     let folder = File::open(place.root()).unwrap();
-    assert_refused(&read::read_handle(&folder, "a.md", NO_CAP), Refusal::NotRegular);
+    assert_refused(&read::read_handle(&folder, "a.md", terms(NO_CAP)), Refusal::NotRegular);
 
     let mut writer = OpenOptions::new().append(true).open(place.root().join("a.md")).unwrap();
     writer.write_all(b"!").unwrap();
     let too_large = Refusal::TooLarge { size_bytes: 5, cap_bytes: 4 };
-    assert_refused(&read::read_handle(&file, "a.md", SizeCap(4)), too_large);
+    assert_refused(&read::read_handle(&file, "a.md", terms(SizeCap(4))), too_large);
 
     fs::hard_link(place.root().join("a.md"), place.root().join("b.md")).unwrap();
-    assert_refused(&read::read_handle(&file, "a.md", SizeCap(4)), Refusal::MultipleLinks);
+    assert_refused(&read::read_handle(&file, "a.md", terms(SizeCap(4))), Refusal::MultipleLinks);
 }
 
 // IDX-41
@@ -340,19 +346,19 @@ fn chmod(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-// IDX-25
+// IDX-25 IDX-B05
 #[test]
-fn a_folder_that_cannot_be_read_stops_the_listing() {
-    bound_by_permissions("a_folder_that_cannot_be_read_stops_the_listing", || {
+fn a_folder_that_cannot_be_read_is_told_of_unless_it_is_excluded() {
+    bound_by_permissions("a_folder_that_cannot_be_read_is_told_of_unless_it_is_excluded", || {
         let place = Place::new(&["a.md", "b/closed/c.md", "target/d.md"]);
         chmod(&place.root().join("b/closed"), 0o000);
-        let listed = place.source.list();
-        assert!(
-            matches!(&listed, Err(SourceError::Unavailable { what, .. }) if what == "b/closed"),
-            "{listed:?}"
-        );
+        let listing = place.source.list().unwrap();
+        assert_eq!(listing.unreadable.len(), 1);
+        assert_eq!(listing.unreadable[0].key, "b/closed");
+        assert!(listing.unreadable[0].reason.contains("denied"), "{:?}", listing.unreadable);
         fs::write(place.root().join(".grooveignore"), "closed/").unwrap();
         assert_eq!(place.keys(), ["a.md", "target/d.md"]);
+        assert_eq!(place.source.list().unwrap().unreadable, []);
         chmod(&place.root().join("b/closed"), 0o755);
     });
 }
@@ -423,4 +429,231 @@ fn the_note_of_an_ignore_file_in_force_names_the_root() {
     let root = place.root().canonicalize().unwrap();
     assert!(notes[0].text.contains(root.to_str().unwrap()), "{notes:?}");
     assert!(notes[0].text.contains("1 pattern"), "{notes:?}");
+}
+
+/// A source that refuses files of others, and a key in it that is one.
+fn with_a_file_of_another_user() -> (Option<Place>, FilesystemSource, &'static str) {
+    if rustix::process::geteuid().is_root() {
+        let place = Place::new(&["a.md", "others.md"]);
+        std::os::unix::fs::chown(place.root().join("others.md"), Some(12_345), None).unwrap();
+        let source = place.source.clone().requiring_owner(true);
+        (Some(place), source, "others.md")
+    } else {
+        (None, source(Path::new("/etc")).unwrap().requiring_owner(true), "passwd")
+    }
+}
+
+// IDX-B07
+#[test]
+fn a_file_of_another_user_is_refused_where_that_is_asked_for() {
+    let (place, source, key) = with_a_file_of_another_user();
+    let path = DocumentPath::new(key).unwrap();
+    let answer = source.read(&path, NO_CAP);
+    assert_refused(&answer, Refusal::OtherOwner);
+    assert!(answer.unwrap_err().to_string().contains("[index].require_owner"));
+    assert!(source.clone().requiring_owner(false).read(&path, NO_CAP).is_ok());
+    // The handle decides this, too.
+    let file = File::open(source.root.join(key)).unwrap();
+    let own_only = Terms { cap: NO_CAP, own_only: true };
+    assert_refused(&read::read_handle(&file, key, own_only), Refusal::OtherOwner);
+
+    let own = Place::new(&["b.md"]);
+    let source = own.source.clone().requiring_owner(true);
+    assert_eq!(source.read(&DocumentPath::new("b.md").unwrap(), NO_CAP).unwrap().bytes, b"text");
+    drop(place);
+}
+
+// IDX-B07 IDX-35
+#[test]
+fn an_ignore_file_of_another_user_is_passed_over_with_a_warning() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let place = Place::new(&["a.md"]);
+    let ignore_file = place.root().join(".grooveignore");
+    fs::write(&ignore_file, "*").unwrap();
+    std::os::unix::fs::chown(&ignore_file, Some(12_345), None).unwrap();
+    assert_eq!(place.source.list().unwrap().found.len(), 0);
+    let listing = place.source.clone().requiring_owner(true).list().unwrap();
+    assert_eq!(listing.found.len(), 1);
+    assert!(listing.notes[0].text.contains("another user"), "{:?}", listing.notes);
+}
+
+// IDX-B20
+#[test]
+fn a_watch_polls_where_it_is_told_to_and_says_how_often() {
+    let place = Place::new(&["a.md"]);
+    let polling = |mode| {
+        let source = place.source.clone().watched_by(mode, Duration::from_millis(700));
+        source.watch(Box::new(|_| {})).unwrap().polling()
+    };
+    let interval = Duration::from_millis(700);
+    let reason = PollingReason::Configured;
+    assert_eq!(polling(WatchMode::Poll), Some(Polling { interval, reason }));
+    assert_eq!(polling(WatchMode::Events), None);
+    assert_eq!(polling(WatchMode::Auto), None, "the place of temporary files is local");
+}
+
+// IDX-55 IDX-B20
+#[test]
+fn times_of_files_neither_hide_a_change_nor_make_one_up() {
+    let place = Place::new(&["a.md"]);
+    let path = place.root().join("a.md");
+    let read = || place.read("a.md").unwrap().hash;
+    let before = read();
+    for seconds in [0, 4_000_000_000] {
+        let time = std::time::UNIX_EPOCH + Duration::from_secs(seconds);
+        File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+        assert_eq!(place.keys(), ["a.md"]);
+        assert_eq!(read(), before);
+    }
+    fs::write(&path, "TEXT").unwrap();
+    let time = std::time::UNIX_EPOCH + Duration::from_secs(4_000_000_000);
+    File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+    assert_ne!(read(), before);
+}
+
+// IDX-B20
+#[test]
+fn a_watch_that_polls_sees_the_bytes_change_under_the_same_time_and_length() {
+    let place = Place::new(&["a.md"]);
+    let path = place.root().join("a.md");
+    let time = fs::metadata(&path).unwrap().modified().unwrap();
+    let source = place.source.clone().watched_by(WatchMode::Poll, Duration::from_millis(10));
+    let (sender, receiver) = mpsc::channel();
+    let sender = std::sync::Mutex::new(sender);
+    let _watch = source.watch(Box::new(move |change| {
+        sender.lock().unwrap().send(change).unwrap();
+    }));
+    fs::write(&path, "TEXT").unwrap();
+    File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+    let change = receiver.recv_timeout(Duration::from_secs(20)).unwrap();
+    assert_eq!(change, SourceChange::At("a.md".to_owned()));
+}
+
+// IDX-B20 IDX-149
+#[test]
+fn a_watch_that_polls_does_not_take_another_folder_for_this_one() {
+    let place = Place::new(&["a.md"]);
+    let source = place.source.clone().watched_by(WatchMode::Poll, Duration::from_millis(10));
+    let (sender, receiver) = mpsc::channel();
+    let sender = std::sync::Mutex::new(sender);
+    let watch =
+        source.watch(Box::new(move |change| sender.lock().unwrap().send(change).unwrap())).unwrap();
+    let elsewhere = place.folder.path().join("elsewhere");
+    fs::create_dir(place.folder.path().join("empty")).unwrap();
+    fs::rename(place.root(), &elsewhere).unwrap();
+    fs::rename(place.folder.path().join("empty"), place.root()).unwrap();
+    assert!(!watch.is_alive());
+    std::thread::sleep(Duration::from_millis(100));
+    fs::remove_dir(place.root()).unwrap();
+    fs::rename(&elsewhere, place.root()).unwrap();
+    assert!(watch.is_alive());
+    fs::write(place.root().join("b.md"), "text").unwrap();
+    let change = receiver.recv_timeout(Duration::from_secs(20)).unwrap();
+    assert_eq!(change, SourceChange::At("b.md".to_owned()), "a.md was there all the time");
+}
+
+// IDX-45 IDX-42
+#[test]
+fn a_file_that_had_a_second_name_once_is_one_like_any_other() {
+    let place = Place::new(&["a.md"]);
+    let second = place.folder.path().join("second");
+    fs::hard_link(place.root().join("a.md"), &second).unwrap();
+    assert_refused(&place.read("a.md"), Refusal::MultipleLinks);
+    fs::remove_file(&second).unwrap();
+    assert_eq!(place.read("a.md").unwrap().bytes, b"text");
+    assert_eq!(place.keys(), ["a.md"]);
+}
+
+// IDX-39 IDX-41 IDX-57
+#[test]
+fn what_becomes_of_a_file_between_listing_and_reading_is_told_and_never_guessed() {
+    let place =
+        Place::new(&["fifo.md", "folder.md", "gone.md", "grown.md", "link.md", "shrunk.md"]);
+    let root = place.root();
+    assert_eq!(place.source.list().unwrap().found.len(), 6);
+    for name in ["fifo.md", "folder.md", "gone.md", "link.md"] {
+        fs::remove_file(root.join(name)).unwrap();
+    }
+    assert!(Command::new("mkfifo").arg(root.join("fifo.md")).status().unwrap().success());
+    fs::create_dir(root.join("folder.md")).unwrap();
+    symlink("link.md", root.join("link.md")).unwrap();
+    fs::write(root.join("grown.md"), "longer text").unwrap();
+    fs::write(root.join("shrunk.md"), "").unwrap();
+    let read = |key: &str| place.source.read(&DocumentPath::new(key).unwrap(), SizeCap(5));
+    assert_refused(&read("fifo.md"), Refusal::NotRegular);
+    assert_refused(&read("folder.md"), Refusal::NotRegular);
+    assert!(matches!(read("gone.md"), Err(SourceError::NotFound { .. })));
+    assert_refused(&read("link.md"), Refusal::SymbolicLink);
+    assert_refused(&read("grown.md"), Refusal::TooLarge { size_bytes: 11, cap_bytes: 5 });
+    assert_eq!(read("shrunk.md").unwrap().bytes, b"");
+}
+
+// IDX-18 IDX-B05
+#[test]
+fn a_folder_that_was_replaced_by_a_link_to_itself_is_gone() {
+    let place = Place::new(&["a.md", "b/c.md"]);
+    fs::remove_dir_all(place.root().join("b")).unwrap();
+    symlink("b", place.root().join("b")).unwrap();
+    let whole = place.source.list().unwrap();
+    let part = place.source.list_below(&["b".to_owned(), "b/c.md".to_owned()].into()).unwrap();
+    assert_eq!((whole.found.len(), whole.unreadable), (1, vec![]));
+    assert_eq!((part.found, part.unreadable), (vec![], vec![]));
+    assert!(matches!(place.read("b/c.md"), Err(SourceError::NotFound { .. })));
+}
+
+// IDX-18 IDX-B05 IDX-B07
+#[test]
+fn a_folder_that_is_swapped_for_a_link_while_it_is_listed_hides_nothing_and_leads_nowhere() {
+    let place = Place::new(&["a/b/c.md", "d.md"]);
+    let root = place.root();
+    symlink("../outside", root.join("link")).unwrap();
+    let stop = AtomicBool::new(false);
+    let part = ["a".to_owned(), "a/b".to_owned(), "a/secret.md".to_owned()].into();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let [one, other, aside] = ["a", "link", "aside"].map(|key| root.join(key));
+            while !stop.load(Ordering::Relaxed) {
+                fs::rename(&one, &aside).unwrap();
+                fs::rename(&other, &one).unwrap();
+                fs::rename(&aside, &other).unwrap();
+            }
+        });
+        let mut seen = 0;
+        for _ in 0..1_000 {
+            for listing in [place.source.list(), place.source.list_below(&part)] {
+                let listing = listing.unwrap();
+                assert_eq!(listing.unreadable, [], "what has gone is not unreadable");
+                let is_inside = |found: &Found| {
+                    ["a/b/c.md", "link/b/c.md", "aside/b/c.md", "d.md"]
+                        .contains(&found.path.as_str())
+                };
+                assert!(listing.found.iter().all(is_inside), "{listing:?}");
+                seen += listing.found.len();
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+        assert!(seen > 0);
+    });
+}
+
+// IDX-B20 IDX-25
+#[test]
+fn a_watch_that_polls_waits_for_a_root_that_cannot_be_read() {
+    bound_by_permissions("a_watch_that_polls_waits_for_a_root_that_cannot_be_read", || {
+        let place = Place::new(&["a.md"]);
+        let source = place.source.clone().watched_by(WatchMode::Poll, Duration::from_millis(10));
+        let (sender, receiver) = mpsc::channel();
+        let sender = std::sync::Mutex::new(sender);
+        let _watch = source
+            .watch(Box::new(move |change| sender.lock().unwrap().send(change).unwrap()))
+            .unwrap();
+        chmod(&place.root(), 0o000);
+        std::thread::sleep(Duration::from_millis(100));
+        chmod(&place.root(), 0o755);
+        fs::write(place.root().join("b.md"), "text").unwrap();
+        let change = receiver.recv_timeout(Duration::from_secs(20)).unwrap();
+        assert_eq!(change, SourceChange::At("b.md".to_owned()), "a.md was there all the time");
+    });
 }

@@ -5,36 +5,56 @@ use std::ffi::OsStr;
 use std::io;
 
 use crate::adapters::source::admission::admits;
-use crate::adapters::source::filesystem::entry::{Entry, Facts, Kind};
+use crate::adapters::source::filesystem::entry::{Entry, Facts, Kind, Stamp};
 use crate::adapters::source::filesystem::folder::{Folder, is_link_on_the_way};
+use crate::adapters::source::filesystem::poll::Snapshot;
 use crate::adapters::source::filesystem::unavailable;
 use crate::domain::document::DocumentPath;
 use crate::domain::exclusion::ExclusionRules;
 use crate::domain::format::EnabledFormats;
-use crate::ports::document_source::{Found, LeftOut, LeftOutReason, SourceError};
+use crate::ports::document_source::{
+    Found, LeftOut, LeftOutReason, Listing, SourceError, Unreadable,
+};
 
-/// Lists the documents below a root, and what only looks like one, both sorted.
+/// Lists the documents below a root, what only looks like one, and the folders
+/// that could not be listed, all sorted.
 ///
 /// Folders wait in a list of their own instead of on the call stack, so that
 /// depth is bounded by memory alone, and one of them is open at a time.
 ///
 /// # Errors
 ///
-/// [`SourceError::Unavailable`], naming the folder, if one that exists cannot be
-/// listed: its documents would otherwise pass for deleted.
+/// [`SourceError::Unavailable`] if the root cannot be listed.
 pub(super) fn walk(
     root: &Folder,
     formats: &EnabledFormats,
     rules: &ExclusionRules,
-) -> Result<(Vec<Found>, Vec<LeftOut>), SourceError> {
+) -> Result<Listing, SourceError> {
     let mut walk = Walk::new(formats, rules);
     walk.pending.push(String::new());
-    while let Some(key) = walk.pending.pop() {
-        walk.enter(root, &key).map_err(|error| unavailable(&key, error))?;
-    }
-    walk.found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-    walk.left_out.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok((walk.found, walk.left_out))
+    walk.enter_pending(root)?;
+    Ok(walk.listing())
+}
+
+/// Looks at the documents below a root, as [`walk`] does.
+///
+/// # Errors
+///
+/// As [`walk`].
+pub(super) fn snapshot(
+    root: &Folder,
+    formats: &EnabledFormats,
+    rules: &ExclusionRules,
+) -> Result<Snapshot, SourceError> {
+    let mut walk = Walk::new(formats, rules);
+    walk.pending.push(String::new());
+    walk.enter_pending(root)?;
+    let stamped = |(found, stamp): (Found, Stamp)| (found.path.as_str().to_owned(), stamp);
+    Ok(Snapshot {
+        files: walk.found.into_iter().map(stamped).collect(),
+        unreadable: walk.unreadable.into_iter().map(|part| part.key).collect(),
+        rules: None,
+    })
 }
 
 /// Lists the documents at or below some keys, sorted. What only looks like one
@@ -48,16 +68,13 @@ pub(super) fn walk_below(
     keys: &BTreeSet<String>,
     formats: &EnabledFormats,
     rules: &ExclusionRules,
-) -> Result<Vec<Found>, SourceError> {
+) -> Result<Listing, SourceError> {
     let mut walk = Walk::new(formats, rules);
     for key in outermost(keys) {
-        walk.begin_at(root, key).map_err(|error| unavailable(key, error))?;
-        while let Some(key) = walk.pending.pop() {
-            walk.enter(root, &key).map_err(|error| unavailable(&key, error))?;
-        }
+        walk.begin_at(root, key);
+        walk.enter_pending(root)?;
     }
-    walk.found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-    Ok(walk.found)
+    Ok(Listing { left_out: Vec::new(), ..walk.listing() })
 }
 
 /// The keys that lie below none of the others.
@@ -73,24 +90,58 @@ struct Walk<'rules> {
     rules: &'rules ExclusionRules,
     /// Keys of folders that are still to be listed.
     pending: Vec<String>,
-    found: Vec<Found>,
+    found: Vec<(Found, Stamp)>,
     left_out: Vec<LeftOut>,
+    unreadable: Vec<Unreadable>,
 }
 
 impl<'rules> Walk<'rules> {
     fn new(formats: &'rules EnabledFormats, rules: &'rules ExclusionRules) -> Self {
-        Self { formats, rules, pending: Vec::new(), found: Vec::new(), left_out: Vec::new() }
+        Self {
+            formats,
+            rules,
+            pending: Vec::new(),
+            found: Vec::new(),
+            left_out: Vec::new(),
+            unreadable: Vec::new(),
+        }
+    }
+
+    fn listing(mut self) -> Listing {
+        self.found.sort_unstable_by(|(a, _), (b, _)| a.path.cmp(&b.path));
+        self.left_out.sort_by(|a, b| a.name.cmp(&b.name));
+        self.unreadable.sort_by(|a, b| a.key.cmp(&b.key));
+        let Self { left_out, unreadable, .. } = self;
+        let found = self.found.into_iter().map(|(found, _)| found).collect();
+        Listing { found, left_out, unreadable, notes: Vec::new() }
+    }
+
+    /// Lists the folders that wait, and those in them. One that cannot be listed
+    /// is set aside: what is in it must not pass for deleted.
+    fn enter_pending(&mut self, root: &Folder) -> Result<(), SourceError> {
+        while let Some(key) = self.pending.pop() {
+            match self.enter(root, &key) {
+                Err(error) if key.is_empty() => return Err(unavailable(&key, error)),
+                Err(error) => self.set_aside(key, &error),
+                Ok(()) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn set_aside(&mut self, key: String, error: &io::Error) {
+        self.unreadable.push(Unreadable { key, reason: error.to_string() });
     }
 
     /// Begins with what is at a key, if it lies in no excluded folder.
-    fn begin_at(&mut self, root: &Folder, key: &str) -> io::Result<()> {
+    fn begin_at(&mut self, root: &Folder, key: &str) {
         if key.is_empty() {
             self.pending.push(String::new());
-            return Ok(());
+            return;
         }
         let excluded = key.match_indices('/').any(|(end, _)| self.rules.excludes_dir(&key[..end]));
         if excluded || DocumentPath::new(key).is_err() {
-            return Ok(());
+            return;
         }
         let (parent, name) = key.rsplit_once('/').unwrap_or(("", key));
         let looked = root.below(parent).and_then(|folder| {
@@ -100,11 +151,11 @@ impl<'rules> Walk<'rules> {
         match looked {
             Ok((folder, kind)) => {
                 let entry = Entry { name: name.into(), kind: Some(kind) };
-                self.look_at(&folder, parent, &entry)
+                self.look_at(&folder, parent, &entry);
             }
-            Err(error) if is_gone(&error) => Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::InvalidFilename => Ok(()),
-            Err(error) => Err(error),
+            Err(error) if is_gone(&error) => {}
+            Err(error) if error.kind() == io::ErrorKind::InvalidFilename => {}
+            Err(error) => self.set_aside(key.to_owned(), &error),
         }
     }
 
@@ -122,7 +173,7 @@ impl<'rules> Walk<'rules> {
         };
         for entry in folder.entries()? {
             match entry {
-                Ok(entry) => self.look_at(&folder, key, &entry)?,
+                Ok(entry) => self.look_at(&folder, key, &entry),
                 Err(error) if !key.is_empty() && is_gone(&error) => return Ok(()),
                 Err(error) => return Err(error),
             }
@@ -130,13 +181,21 @@ impl<'rules> Walk<'rules> {
         Ok(())
     }
 
-    fn look_at(&mut self, folder: &Folder, parent: &str, entry: &Entry) -> io::Result<()> {
+    fn look_at(&mut self, folder: &Folder, parent: &str, entry: &Entry) {
         let kind = match entry.kind {
             Some(kind) => kind,
             None => match folder.facts(&entry.name) {
                 Ok(facts) => facts.kind,
-                Err(error) if is_gone(&error) => return Ok(()),
-                Err(error) => return Err(error),
+                Err(error) if is_gone(&error) => return,
+                // It may be a folder.
+                Err(error) => {
+                    let key = join(parent, &entry.name.to_string_lossy());
+                    if document_path(&entry.name, &key).is_some() && !self.rules.excludes_dir(&key)
+                    {
+                        self.set_aside(key, &error);
+                    }
+                    return;
+                }
             },
         };
         match kind {
@@ -144,7 +203,6 @@ impl<'rules> Walk<'rules> {
             Kind::File => self.look_at_file(folder, parent, &entry.name),
             Kind::Link | Kind::Other => {}
         }
-        Ok(())
     }
 
     fn look_at_folder(&mut self, parent: &str, name: &OsStr) {
@@ -176,14 +234,14 @@ impl<'rules> Walk<'rules> {
             Ok(Facts { kind: Kind::File, has_other_names: true, .. }) => {
                 self.leave_out(key, LeftOutReason::MultipleLinks);
             }
-            Ok(Facts { kind: Kind::File, size_bytes, .. }) => {
-                self.found.push(Found { path, size_bytes });
+            Ok(Facts { kind: Kind::File, size_bytes, stamp, .. }) => {
+                self.found.push((Found { path, size_bytes }, stamp));
             }
             // It has become something else since the folder was listed.
             Ok(_) => {}
             Err(error) if is_gone(&error) => {}
             // It is there, so whoever reads it shall say what is wrong.
-            Err(_) => self.found.push(Found { path, size_bytes: 0 }),
+            Err(_) => self.found.push((Found { path, size_bytes: 0 }, Stamp::default())),
         }
     }
 
@@ -249,10 +307,10 @@ mod tests {
         let (formats, rules) = (EnabledFormats::default(), ExclusionRules::default());
         let mut walk = Walk::new(&formats, &rules);
         for name in ["folder", "file.md", "link.md", "gone.md"] {
-            walk.look_at(&root, "", &Entry { name: name.into(), kind: None }).unwrap();
+            walk.look_at(&root, "", &Entry { name: name.into(), kind: None });
         }
         assert_eq!(walk.pending, ["folder"]);
-        let keys: Vec<&str> = walk.found.iter().map(|found| found.path.as_str()).collect();
+        let keys: Vec<&str> = walk.found.iter().map(|(found, _)| found.path.as_str()).collect();
         assert_eq!(keys, ["file.md"]);
     }
 }

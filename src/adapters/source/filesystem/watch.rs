@@ -12,8 +12,12 @@ use notify::{Config, Event, RecommendedWatcher, RecursiveMode, Watcher as _};
 
 use crate::adapters::source::admission::admits;
 use crate::adapters::source::filesystem::FilesystemSource;
+use crate::adapters::source::filesystem::network::is_on_network;
+use crate::adapters::source::filesystem::poll::Poller;
 use crate::domain::exclusion::{ExclusionRules, IGNORE_FILE_NAME};
-use crate::ports::document_source::{ReportChange, SourceChange, SourceError, Watch};
+use crate::ports::document_source::{
+    Polling, PollingReason, ReportChange, SourceChange, SourceError, Watch, WatchMode,
+};
 
 /// Whether one watch on the root covers everything below it. Where it does not,
 /// each folder has one, and excluded folders have none.
@@ -23,6 +27,7 @@ const COVERS_ALL: bool = cfg!(any(target_os = "macos", target_os = "windows"));
 pub(super) struct FilesystemWatch {
     root: PathBuf,
     place: Option<Place>,
+    polling: Option<Polling>,
     /// The thread ends when it is told to.
     stop: Sender<Message>,
 }
@@ -35,6 +40,29 @@ enum Message {
 impl FilesystemWatch {
     /// Watches everything below the root before it returns.
     pub(super) fn begin(
+        source: FilesystemSource,
+        report: ReportChange,
+    ) -> Result<Self, SourceError> {
+        match polling(&source) {
+            Some(polling) => Self::begin_polling(source, report, polling),
+            None => Self::begin_listening(source, report),
+        }
+    }
+
+    fn begin_polling(
+        source: FilesystemSource,
+        report: ReportChange,
+        polling: Polling,
+    ) -> Result<Self, SourceError> {
+        let (stop, messages) = mpsc::channel();
+        let root = source.root.clone();
+        let place = Place::of(&root);
+        let poller = Poller::begin(source, report, polling.interval)?;
+        on_a_thread(&root, move || poller.follow(&messages))?;
+        Ok(Self { root, place, polling: Some(polling), stop })
+    }
+
+    fn begin_listening(
         source: FilesystemSource,
         report: ReportChange,
     ) -> Result<Self, SourceError> {
@@ -51,17 +79,33 @@ impl FilesystemWatch {
         let rules = source.rules_now().0;
         let mut follower = Follower { source, rules, watcher, report, watched: BTreeSet::new() };
         follower.arm("").map_err(|error| cannot_watch(&root, error))?;
-        thread::Builder::new()
-            .name("watch".to_owned())
-            .spawn(move || follower.follow(&messages))
-            .map_err(|error| cannot_watch(&root, notify::Error::io(error)))?;
-        Ok(Self { root, place, stop: sender })
+        on_a_thread(&root, move || follower.follow(&messages))?;
+        Ok(Self { root, place, polling: None, stop: sender })
     }
+}
+
+fn on_a_thread(root: &Path, work: impl FnOnce() + Send + 'static) -> Result<(), SourceError> {
+    let begun = thread::Builder::new().name("watch".to_owned()).spawn(work);
+    begun.map(drop).map_err(|error| cannot_watch(root, notify::Error::io(error)))
+}
+
+/// Whether the changes of a source have to be looked for, and why.
+fn polling(source: &FilesystemSource) -> Option<Polling> {
+    let reason = match source.watch_mode {
+        WatchMode::Poll => PollingReason::Configured,
+        WatchMode::Auto if is_on_network(&source.root) => PollingReason::NetworkFileSystem,
+        WatchMode::Auto | WatchMode::Events => return None,
+    };
+    Some(Polling { interval: source.poll_interval, reason })
 }
 
 impl Watch for FilesystemWatch {
     fn is_alive(&self) -> bool {
         self.place.is_some() && Place::of(&self.root) == self.place
+    }
+
+    fn polling(&self) -> Option<Polling> {
+        self.polling
     }
 }
 
@@ -74,18 +118,18 @@ impl Drop for FilesystemWatch {
 
 /// Tells a folder from another one that has its path later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place(u64, u64);
+pub(super) struct Place(u64, u64);
 
 impl Place {
     #[cfg(unix)]
-    fn of(path: &Path) -> Option<Self> {
+    pub(super) fn of(path: &Path) -> Option<Self> {
         use std::os::unix::fs::MetadataExt as _;
 
         fs::metadata(path).ok().map(|metadata| Self(metadata.dev(), metadata.ino()))
     }
 
     #[cfg(not(unix))]
-    fn of(path: &Path) -> Option<Self> {
+    pub(super) fn of(path: &Path) -> Option<Self> {
         path.is_dir().then_some(Self(0, 0))
     }
 }
@@ -140,13 +184,18 @@ impl Follower {
             Ok(metadata) if metadata.is_dir() => {
                 let appears =
                     matches!(kind, EventKind::Create(_) | EventKind::Modify(ModifyKind::Name(_)));
-                if !appears || self.rules.excludes_dir(&key) {
+                // One that could not be watched may have become readable.
+                let opens = !COVERS_ALL && !self.watched.contains(&key);
+                if !(appears || opens) || self.rules.excludes_dir(&key) {
                     return;
                 }
                 // Watched first: what comes later is an event, what is there
                 // already is found by who is told of the folder.
                 self.disarm(&key);
                 self.arm_and_complain(&key);
+                if !appears && !self.watched.contains(&key) {
+                    return;
+                }
             }
             Ok(_) => {
                 let name = key.rsplit('/').next().unwrap_or(&key);
@@ -161,9 +210,7 @@ impl Follower {
 
     fn arm_and_complain(&mut self, key: &str) {
         if let Err(error) = self.arm(key) {
-            let error = cannot_watch(&self.source.root, error);
-            let error = std::error::Error::source(&error).map(ToString::to_string);
-            tracing::warn!(folder = key, error, "changes in this folder will not be noticed");
+            complain(&self.source.root, key, error);
         }
     }
 
@@ -183,6 +230,10 @@ impl Follower {
                         self.watched.insert(key.clone());
                     }
                     Err(error) if is_gone(&error) && !key.is_empty() => continue,
+                    Err(error) if is_closed(&error) && !key.is_empty() => {
+                        complain(&path, &key, error);
+                        continue;
+                    }
                     Err(error) => return Err(error),
                 }
             }
@@ -218,6 +269,17 @@ impl Follower {
             drop(self.watcher.unwatch(&path_of(&self.source.root, &key)));
         }
     }
+}
+
+fn complain(place: &Path, folder: &str, error: notify::Error) {
+    let error = cannot_watch(place, error);
+    let error = std::error::Error::source(&error).map(ToString::to_string);
+    tracing::warn!(folder, error, "changes in this folder will not be noticed");
+}
+
+/// Tells whether an error is one of this folder, so that others can be watched.
+fn is_closed(error: &notify::Error) -> bool {
+    matches!(error.kind, notify::ErrorKind::Io(_))
 }
 
 fn path_of(root: &Path, key: &str) -> PathBuf {

@@ -303,6 +303,48 @@ fn the_watcher_is_on_and_waits_half_a_second() {
     all_refused("[watch].debounce_ms", "from 0 up", &["[watch]\ndebounce_ms = -1"]);
 }
 
+// CFG-79 IDX-B20
+#[test]
+fn the_watcher_polls_where_it_has_to_or_is_told_to() {
+    let watch = read("").watch;
+    assert_eq!((watch.mode, watch.poll_interval), (WatchMode::Auto, Duration::from_secs(5)));
+    for (word, mode) in
+        [("auto", WatchMode::Auto), ("events", WatchMode::Events), ("poll", WatchMode::Poll)]
+    {
+        assert_eq!(read(&format!("[watch]\nmode = '{word}'")).watch.mode, mode);
+    }
+    all_refused("[watch].mode", "\"events\"", &["[watch]\nmode = 'Poll'", "[watch]\nmode = ''"]);
+    for milliseconds in [500, 3_600_000] {
+        let watch = read(&format!("[watch]\npoll_interval_ms = {milliseconds}")).watch;
+        assert_eq!(watch.poll_interval, Duration::from_millis(milliseconds));
+    }
+    let out = ["[watch]\npoll_interval_ms = 499", "[watch]\npoll_interval_ms = 3600001"];
+    all_refused("[watch].poll_interval_ms", "from 500 to 3600000", &out);
+}
+
+// IDX-47
+#[test]
+fn each_size_cap_is_its_own() {
+    let default = read("").index;
+    for key in ["max_binary_file_size", "max_text_file_size", "max_decompressed_size"] {
+        let index = read(&format!("[index]\n{key} = '300 MiB'")).index;
+        let caps = |index: &IndexSettings| {
+            [index.max_binary_file_size, index.max_text_file_size, index.max_decompressed_size]
+        };
+        let raised =
+            caps(&index).iter().zip(caps(&default)).filter(|(cap, old)| *cap != old).count();
+        assert_eq!(raised, 1, "{key}");
+    }
+}
+
+// IDX-B07
+#[cfg(unix)]
+#[test]
+fn files_of_others_are_read_unless_the_owner_is_asked_for() {
+    assert!(!read("").index.require_owner);
+    assert!(read("[index]\nrequire_owner = true").index.require_owner);
+}
+
 // CFG-46 HTTP-01
 #[test]
 fn the_transport_is_the_one_named_else_http_where_its_section_stands() {

@@ -57,6 +57,12 @@ fn folders_of_an_untrusted_file_are_the_standard_ones() {
     is_reset("fastembed_cache_dir = '/x'", "fastembed_cache_dir", "/x", "standard cache directory");
 }
 
+// CFG-20 IDX-B07
+#[test]
+fn whose_files_are_read_is_not_for_an_untrusted_file_to_say() {
+    is_reset("[index]\nrequire_owner = true", "[index].require_owner", "true", "false");
+}
+
 // CFG-20
 #[test]
 fn a_value_that_is_not_believed_need_not_be_right() {
