@@ -32,12 +32,12 @@ impl Indexer {
         }
         let snapshot = self.store.snapshot().await?;
         let mut changes = Vec::new();
-        let (mut changed, mut raised_definitions) = (0_usize, 0_usize);
+        let (mut rescored, mut raised_definitions) = (0_usize, 0_usize);
         for document in snapshot.documents().await? {
             for stored in snapshot.chunks_of(&document.path).await? {
                 let quality = self.quality_of(&stored);
                 if (quality - stored.quality).abs() > TOLERANCE {
-                    changed += 1;
+                    rescored += 1;
                     raised_definitions +=
                         usize::from(quality > stored.quality && is_short_definition(&stored));
                     changes.push(Change::Score { chunk: stored.id, quality });
@@ -50,8 +50,8 @@ impl Indexer {
         drop(snapshot);
         changes.push(Change::Judge(rules));
         self.store.apply(changes).await?;
-        if changed > 0 {
-            observer.event(IndexEvent::Note(&format!("scored {changed} chunk(s) anew")));
+        if rescored > 0 {
+            observer.event(IndexEvent::Note(&format!("scored {rescored} chunk(s) anew")));
         }
         if raised_definitions > 0 {
             observer.event(IndexEvent::Note(&format!(

@@ -209,7 +209,7 @@ async fn warn_of_unread(groove: &Groove) {
          next `groove index`, which removes them; enable their formats in [parsers].enabled, or \
          run `groove index`",
         unread.len(),
-        examples.join(", ")
+        on_one_line(&examples.join(", "))
     );
 }
 
