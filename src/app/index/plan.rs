@@ -132,8 +132,7 @@ impl Indexer {
         let known = rows.iter().map(|(path, row)| (path.clone(), row.hash.clone())).collect();
         let scans = self.scan(listing.found, known, observer).await?;
         let renames = renames(&rows, &scans);
-        let moved: BTreeSet<DocumentPath> = renames.iter().map(|(_, to)| to.clone()).collect();
-        self.rename(&mut rows, renames, observer, report).await?;
+        let moved = self.rename(&mut rows, renames, observer, report).await?;
 
         let mut plan = Plan { found, ..Plan::default() };
         let mut sizes = Vec::new();
@@ -161,11 +160,12 @@ impl Indexer {
             if unchanged && row.size_bytes != Some(size_bytes) {
                 sizes.push(Change::Resize { path: path.clone(), size_bytes });
             }
-            let is_moved = moved.contains(&path);
             let recipe = self.registry.recipe_of(&path, &self.exclude_headings);
+            let made_by = moved.get(&path).unwrap_or(&row.recipe);
+            let is_moved = moved.contains_key(&path);
             let work = if !unchanged || (is_moved && mode == ContextMode::Static) {
                 Work::Index
-            } else if row.recipe != recipe {
+            } else if *made_by != recipe {
                 recut += 1;
                 Work::Recut
             } else if is_moved || redeclared {
@@ -210,30 +210,39 @@ impl Indexer {
         }
     }
 
+    /// Moves rows to their new keys. What follows from the key is not yet true
+    /// then: until it is, a row records no recipe, so that a run that stops here
+    /// leaves it to the next one.
+    ///
+    /// - Returns the new keys, each with the recipe that its row had.
     async fn rename(
         &self,
         rows: &mut BTreeMap<DocumentPath, Arc<Document>>,
         renames: Vec<(DocumentPath, DocumentPath)>,
         observer: &Arc<dyn Observer>,
         report: &mut Report,
-    ) -> Result<(), AppError> {
-        if renames.is_empty() {
-            return Ok(());
+    ) -> Result<BTreeMap<DocumentPath, Option<String>>, AppError> {
+        let mut changes = Vec::new();
+        let mut moved = Vec::new();
+        for (from, to) in &renames {
+            let Some(row) = rows.get(from) else { continue };
+            let row = Document { path: to.clone(), recipe: None, ..(**row).clone() };
+            changes.push(Change::Rename { from: from.clone(), to: to.clone() });
+            changes.push(Change::Describe(row.clone()));
+            moved.push(row);
         }
-        let change = |(from, to): &(DocumentPath, DocumentPath)| Change::Rename {
-            from: from.clone(),
-            to: to.clone(),
-        };
-        self.store.apply(renames.iter().map(change).collect()).await?;
-        for (from, to) in renames {
+        if !changes.is_empty() {
+            self.store.apply(changes).await?;
+        }
+        let mut recipes = BTreeMap::new();
+        for ((from, to), row) in renames.into_iter().zip(moved) {
             report.renamed += 1;
             observer.event(IndexEvent::Renamed { from: &from, to: &to });
-            if let Some(row) = rows.remove(&from) {
-                let row = Document { path: to.clone(), ..(*row).clone() };
-                rows.insert(to, Arc::new(row));
-            }
+            let recipe = rows.remove(&from).and_then(|row| row.recipe.clone());
+            rows.insert(to.clone(), Arc::new(row));
+            recipes.insert(to, recipe);
         }
-        Ok(())
+        Ok(recipes)
     }
 
     /// Hashes documents, several at a time; the result keeps their order.
