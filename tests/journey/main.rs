@@ -15,9 +15,12 @@
     reason = "these tests make files and start processes"
 )]
 
+mod contents;
 mod groove;
+mod site;
 
 mod command_line;
+mod crashes;
 mod endpoints;
 mod indexing;
 mod models;
