@@ -2,7 +2,6 @@
 //! run makes of it.
 
 use std::fs::{self, File};
-use std::io::Write as _;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
@@ -11,6 +10,7 @@ use std::time::{Duration, Instant};
 use crate::contents::{Contents, execute};
 use crate::endpoint::Act;
 use crate::groove::stderr;
+use crate::server::Server;
 use crate::site::{Draw, Site, Tree, changes, hits, wait_for, wanted};
 
 /// How often something is killed in all scenarios together, by default: in
@@ -128,7 +128,8 @@ struct Scenario<'a> {
     backup: Option<&'a Path>,
     old: &'a Contents,
     new: &'a Contents,
-    command: &'a dyn Fn(&mut Draw) -> Command,
+    /// What is killed; where there is a choice, by what is drawn, else the longest.
+    command: &'a dyn Fn(Option<&mut Draw>) -> Command,
     /// What is allowed to be there after a kill.
     allowed: &'a dyn Fn(&Contents),
     /// How long the endpoint takes.
@@ -140,7 +141,7 @@ impl Scenario<'_> {
         let start = Instant::now();
         self.site.restore(self.backup);
         self.site.slow(self.pause);
-        let course = course(self.site, (self.command)(draw));
+        let course = course(self.site, (self.command)(None));
         self.examine(None);
         let mut score = Score::default();
         let mut attempts = 0;
@@ -153,7 +154,7 @@ impl Scenario<'_> {
                 let left = if earlier == 0 { course.written } else { 0 };
                 let moment = Course { written: left, ..course }.moment(draw);
                 self.site.slow(self.pause);
-                let mut victim = Victim::start(self.site, (self.command)(draw));
+                let mut victim = Victim::start(self.site, (self.command)(Some(draw)));
                 let ended = victim.wait(self.site, moment);
                 if ended.is_none() {
                     victim.kill();
@@ -230,7 +231,7 @@ fn repair(site: &Site, expected: &Contents) {
 /// Every document is one of the two versions and whole, except that a document
 /// that is new may still wait for its vectors; and none is missing that both
 /// have, be it under another key.
-fn assert_whole_documents(contents: &Contents, old: &Contents, new: &Contents) {
+pub(crate) fn assert_whole_documents(contents: &Contents, old: &Contents, new: &Contents) {
     assert!(contents.strays.is_empty(), "{:?}", contents.strays);
     for (path, document) in &contents.documents {
         let versions = [old.documents.get(path), new.documents.get(path)];
@@ -401,10 +402,10 @@ fn kill_a_migration(kills: u64) {
         new: &new,
         command: &|draw| {
             // Whoever opens the file brings it up to date.
-            if draw.percent(70) {
-                site.command("index", &["--quiet"])
-            } else {
+            if draw.is_some_and(|draw| draw.percent(30)) {
                 site.command("status", &[])
+            } else {
+                site.command("index", &["--quiet"])
             }
         },
         allowed: &|contents| {
@@ -425,31 +426,6 @@ fn kill_a_migration(kills: u64) {
     scenario.run(&mut draw, "a migration", kills);
 }
 
-/// A server that follows its files, as a client that says nothing keeps it.
-struct Server(Victim);
-
-impl Server {
-    fn start(site: &Site) -> Self {
-        let mut command = site.command("serve", &["--debounce-ms", "30"]);
-        command.stdin(Stdio::piped());
-        let mut victim = Victim::start(site, command);
-        let hello = concat!(
-            r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"#,
-            r#""2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"0"}}}"#,
-            "\n",
-            r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
-            "\n"
-        );
-        victim.child.stdin.as_mut().unwrap().write_all(hello.as_bytes()).unwrap();
-        wait_for("the server watches", || {
-            assert!(victim.child.try_wait().unwrap().is_none(), "{}", log(site));
-            log(site).contains("watching")
-        });
-        victim.start = Instant::now();
-        Self(victim)
-    }
-}
-
 fn kill_a_server(kills: u64) {
     let mut draw = Draw::new();
     let Times { site, backup, old, new, before, after } = Times::new(&mut draw, 150);
@@ -466,20 +442,21 @@ fn kill_a_server(kills: u64) {
         site.slow(pause);
     };
     begin();
-    let server = Server::start(&site);
+    let mut server = Server::start(&site);
+    let start = Instant::now();
     for burst in &bursts {
         burst.iter().for_each(|(path, text)| site.replace(path, text.as_deref()));
         thread::sleep(Duration::from_millis(60));
     }
     wait_for("the server has followed all changes", || site.contents() == new);
-    let course = Course { duration: server.0.start.elapsed(), written: 0 };
-    server.0.kill();
+    let duration = start.elapsed();
+    server.kill();
     let (mut killed, mut partly) = (0, 0);
     while killed < kills {
         begin();
         let mut server = Server::start(&site);
-        let moment = course.moment(&mut draw);
-        println!("a server: {moment:?} of {course:?}");
+        let moment = duration.mul_f64(draw.below(1000) as f64 / 1000.0);
+        println!("a server: after {moment:?} of {duration:?}");
         thread::scope(|scope| {
             scope.spawn(|| {
                 for burst in &bursts {
@@ -487,8 +464,9 @@ fn kill_a_server(kills: u64) {
                     thread::sleep(Duration::from_millis(60));
                 }
             });
-            assert!(server.0.wait(&site, moment).is_none(), "{}", log(&site));
-            server.0.kill();
+            thread::sleep(moment);
+            server.assert_runs();
+            server.kill();
         });
         killed += 1;
         site.slow(Duration::ZERO);
@@ -498,7 +476,7 @@ fn kill_a_server(kills: u64) {
         search(&site);
         repair(&site, &new);
     }
-    println!("a server: {killed} kills over {course:?}, {partly} of which left a part");
+    println!("a server: {killed} kills over {duration:?}, {partly} of which left a part");
 }
 
 // IDX-59 IDX-B10

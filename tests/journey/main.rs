@@ -17,6 +17,7 @@
 
 mod contents;
 mod groove;
+mod server;
 mod site;
 
 mod command_line;
@@ -26,6 +27,7 @@ mod indexing;
 mod models;
 mod relevance;
 mod serving;
+mod watching;
 
 #[path = "../support/endpoint.rs"]
 mod endpoint;
