@@ -185,6 +185,25 @@ pub(crate) fn execute(index: &Path, statements: &str) {
     });
 }
 
+/// Copies an index with its side files as they are in the middle of these
+/// statements, which it does not keep.
+pub(crate) fn copy_in_the_middle(index: &Path, statements: &str, side: &str, copy: &Path) {
+    runtime().block_on(async {
+        let mut connection = connect(index).await;
+        let begin = format!("PRAGMA cache_size = 1; BEGIN IMMEDIATE; {statements}");
+        sqlx::raw_sql(AssertSqlSafe(begin)).execute(&mut connection).await.unwrap();
+        for side in ["", side] {
+            let name = |path: &Path| {
+                let name = path.file_name().unwrap().to_str().unwrap();
+                path.with_file_name(format!("{name}{side}"))
+            };
+            fs::copy(name(index), name(copy)).unwrap();
+        }
+        sqlx::raw_sql("ROLLBACK").execute(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+    });
+}
+
 /// Holds the one lock that lets nobody else write, until it is dropped.
 pub(crate) struct Locked(Option<SqliteConnection>);
 

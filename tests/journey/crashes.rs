@@ -15,9 +15,9 @@ use crate::site::{Draw, Site, Tree, changes, hits, wait_for, wanted};
 
 /// How often something is killed in all scenarios together, by default: in
 /// every run of the tests, and in the long one.
-const SOME: u64 = 10;
-const MANY: u64 = 200;
-const SCENARIOS: u64 = 5;
+const SOME: u64 = 12;
+const MANY: u64 = 240;
+const SCENARIOS: u64 = 6;
 
 /// When a process is killed.
 #[derive(Clone, Copy, Debug)]
@@ -426,6 +426,52 @@ fn kill_a_migration(kills: u64) {
     scenario.run(&mut draw, "a migration", kills);
 }
 
+/// A file that is no index is moved aside, and a new one made in its place.
+fn kill_a_replacement(kills: u64) {
+    let mut draw = Draw::new();
+    let site = Site::new();
+    site.arrange(&Tree::new(), &draw.tree(150));
+    let new = site.fresh();
+    let junk = "this is no database".repeat(5000);
+    let damaged = site.folder().join("damaged");
+    fs::write(&damaged, &junk).unwrap();
+    let forced = || site.command("index", &["--quiet", "--force"]);
+    site.restore(Some(&damaged));
+    let course = course(&site, forced());
+    site.assert_tidy();
+    let (mut killed, mut untouched) = (0, 0);
+    while killed < kills {
+        site.restore(Some(&damaged));
+        let mut still_damaged = true;
+        for _ in 0..=draw.below(3) {
+            // Most of what is peculiar to it happens at the start.
+            let time = if draw.percent(50) { course.duration / 6 } else { course.duration };
+            let moment = Course { duration: time, written: 0 }.moment(&mut draw);
+            let mut victim = Victim::start(&site, forced());
+            match victim.wait(&site, moment) {
+                Some(status) => assert!(status.success(), "{status:?}\n{}", log(&site)),
+                None => {
+                    victim.kill();
+                    killed += 1;
+                }
+            }
+            let index = site.base.index();
+            still_damaged = index.exists() && fs::read(&index).unwrap() == junk.as_bytes();
+            if still_damaged {
+                untouched += 1;
+            } else if index.exists() {
+                let contents = Contents::of_copy(&index);
+                assert_whole_documents(&contents, &Contents::default(), &new);
+                search(&site);
+            }
+        }
+        let arguments: &[&str] = if still_damaged { &["--quiet", "--force"] } else { &["--quiet"] };
+        site.indexed(arguments);
+        repair(&site, &new);
+    }
+    println!("a replacement: {killed} kills over {course:?}, {untouched} left the damaged file");
+}
+
 fn kill_a_server(kills: u64) {
     let mut draw = Draw::new();
     let Times { site, backup, old, new, before, after } = Times::new(&mut draw, 150);
@@ -532,6 +578,12 @@ fn a_server_that_follows_its_files_may_be_killed_at_any_point() {
     kill_a_server(share(SOME));
 }
 
+// IDX-05 IDX-06 IDX-B02 OPS-42
+#[test]
+fn a_run_that_replaces_a_damaged_file_may_be_killed_at_any_point() {
+    kill_a_replacement(share(SOME));
+}
+
 mod with_patience {
     use super::*;
 
@@ -568,5 +620,12 @@ mod with_patience {
     #[ignore = "takes minutes; `make crash-test` runs it"]
     fn a_server_that_follows_its_files_may_be_killed_at_any_point() {
         kill_a_server(share(MANY));
+    }
+
+    // IDX-05 IDX-06 IDX-B02 OPS-42
+    #[test]
+    #[ignore = "takes minutes; `make crash-test` runs it"]
+    fn a_run_that_replaces_a_damaged_file_may_be_killed_at_any_point() {
+        kill_a_replacement(share(MANY));
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::contents::{Contents, Locked, execute};
+use crate::contents::{Contents, Locked, copy_in_the_middle, execute};
 use crate::groove::{stderr, stdout};
 use crate::server::Server;
 use crate::site::{Draw, Site, Tree, hits};
@@ -490,6 +490,34 @@ fn what_another_implementation_keeps_in_the_index_stays() {
              INSERT INTO other VALUES
                 ((SELECT value FROM index_meta WHERE key = 'their_own'));",
         );
+    }
+}
+
+// IDX-04 IDX-07
+#[test]
+fn what_a_process_broke_off_is_undone_by_whoever_comes_first() {
+    let Changed { site, backup, old, new } = Changed::new(60);
+    let aside = site.folder().join("aside.db");
+    for (mode, side) in [("delete", "-journal"), ("wal", "-wal")] {
+        execute(&backup, &format!("PRAGMA journal_mode = {mode};"));
+        let all = "UPDATE chunks SET content = content || 'x'; DELETE FROM documents;";
+        copy_in_the_middle(&backup, all, side, &aside);
+        let left = aside.with_file_name(format!("aside.db{side}"));
+        assert!(fs::metadata(&left).unwrap().len() > 4096, "nothing was left to undo");
+        let commands: [(&str, &[&str]); 4] = [
+            ("search", &["--", "\"harbour\""]),
+            ("status", &[]),
+            ("index", &["--quiet"]),
+            ("index", &["--quiet", "--force"]),
+        ];
+        for (command, arguments) in commands {
+            site.restore(Some(&aside));
+            fs::copy(&left, site.folder().join(format!(".groove.db{side}"))).unwrap();
+            let output = site.run(command, arguments);
+            assert!(output.status.success(), "{command}, {mode}: {}", stderr(&output));
+            site.contents().assert_same(if command == "index" { &new } else { &old });
+            site.assert_tidy();
+        }
     }
 }
 

@@ -375,6 +375,7 @@ mod with_patience {
         }
         site.slow(Duration::ZERO);
         Field::new(&site).settles(&mut server);
+        assert!(server.log().contains("changes were lost"), "nothing has overflowed");
         server.stop();
     }
 }
