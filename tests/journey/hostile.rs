@@ -249,6 +249,37 @@ fn what_cannot_be_written_is_named_and_still_searched() {
     assert!(stderr(&after).contains("(1 updated"), "{}", stderr(&after));
 }
 
+// IDX-25 IDX-57 IDX-B05
+#[test]
+fn what_cannot_be_read_keeps_what_the_index_has_of_it() {
+    let site = Site::new();
+    for path in ["sea/north/a.md", "sea/b.md", "land/c.md"] {
+        site.base.write(path, format!("The harbour at {path} has its own hour.\n"));
+    }
+    let bound = Bound::new(site);
+    assert!(bound.run("index", &[]).status.success());
+    bound.give(&bound.site.folder());
+    let before = bound.site.contents();
+    let kb = bound.site.base.kb();
+    for (path, open) in [("sea/b.md", 0o644), ("sea/north", 0o755), ("sea", 0o755)] {
+        bound.give(&bound.site.folder());
+        let set = |mode| {
+            fs::set_permissions(kb.join(path), fs::Permissions::from_mode(mode)).unwrap();
+        };
+        set(0o000);
+        let output = bound.run("index", &[]);
+        set(open);
+        assert!(stderr(&output).contains(path), "{path} is not named in\n{}", stderr(&output));
+        bound.site.contents().assert_same(&before);
+    }
+    bound.give(&bound.site.folder());
+    fs::rename(&kb, bound.site.folder().join("away")).unwrap();
+    for arguments in [&["--quiet"][..], &["--quiet", "--force"]] {
+        assert_eq!(bound.run("index", arguments).status.code(), Some(1));
+        bound.site.contents().assert_same(&before);
+    }
+}
+
 // IDX-03 IDX-111 OPS-40
 #[test]
 fn a_run_waits_for_another_writer_and_searches_do_not() {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use crate::contents::Contents;
@@ -22,6 +22,8 @@ pub(crate) type Tree = BTreeMap<String, String>;
 pub(crate) struct Site {
     pub(crate) base: Base,
     pub(crate) fake: FakeEndpoint,
+    /// The end of the configuration.
+    more: Mutex<String>,
 }
 
 impl Site {
@@ -30,7 +32,7 @@ impl Site {
     }
 
     fn beside(fake: FakeEndpoint) -> Self {
-        let site = Self { base: Base::new(&[]), fake };
+        let site = Self { base: Base::new(&[]), fake, more: Mutex::default() };
         site.configure("");
         site
     }
@@ -43,6 +45,7 @@ impl Site {
             self.fake.url()
         );
         fs::write(self.config(), text).unwrap();
+        more.clone_into(&mut self.more.lock().unwrap());
     }
 
     fn config(&self) -> PathBuf {
@@ -97,6 +100,7 @@ impl Site {
         static ENDPOINT: OnceLock<FakeEndpoint> = OnceLock::new();
         let fake = ENDPOINT.get_or_init(|| FakeEndpoint::new(&[])).clone();
         let other = Self::beside(fake);
+        other.configure(&self.more.lock().unwrap());
         copy(&self.base.kb(), &other.base.kb());
         other.indexed(&["--quiet"]);
         other.contents()

@@ -11,7 +11,7 @@ use ignore::gitignore::GitignoreBuilder;
 
 use crate::contents::Contents;
 use crate::server::Server;
-use crate::site::{Draw, PATIENCE, Site, Tree, wanted};
+use crate::site::{Draw, PATIENCE, Site, Tree, wait_for, wanted};
 
 /// Rounds of changes, by default: in every run of the tests, and in the long
 /// one.
@@ -264,6 +264,10 @@ const RULES: [&str; 6] = ["drafts/", "/sea/", "*deep*", "land/**", "!land/roads"
 fn follow(rounds: u64) {
     let mut draw = Draw::new();
     let site = Site::new();
+    if draw.percent(30) {
+        // The name of a file is part of what is embedded then.
+        site.configure("[contextual]\nenabled = true\n");
+    }
     site.arrange(&Tree::new(), &draw.tree(30));
     site.indexed(&["--quiet"]);
     let mut field = Field::new(&site);
@@ -314,6 +318,28 @@ fn a_file_that_takes_the_place_of_a_folder_takes_its_documents_away() {
     server.stop();
 }
 
+// IDX-148 IDX-157
+#[test]
+fn what_is_announced_as_watched_is_watched_and_a_schema_waits_for_a_run() {
+    let site = Site::new();
+    site.base.write("sea.md", "---\nowner: ann\n---\nEvery harbour has its own hour.\n");
+    site.indexed(&["--quiet"]);
+    let mut server = Server::start(&site);
+    let said = format!("watcher: watching {} (debounce 30ms)", site.base.kb().display());
+    assert!(server.log().contains(&said), "{}", server.log());
+    site.base.write("groove-schema.toml", "[fields.owner]\n");
+    // Noticed at once, and so after the schema.
+    site.base.write("land.md", "---\nowner: bob\n---\nThe road to the harbour is long.\n");
+    wait_for("the new document is there", || site.contents().documents.len() == 2);
+    server.stop();
+    let fields = |contents: Contents| -> usize {
+        contents.documents.values().map(|document| document.fields.len()).sum()
+    };
+    assert_eq!(fields(site.contents()), 0);
+    site.indexed(&["--quiet"]);
+    assert_eq!(fields(site.contents()), 2);
+}
+
 mod with_patience {
     use super::*;
 
@@ -322,6 +348,31 @@ mod with_patience {
     #[ignore = "takes minutes; `make crash-test` runs it"]
     fn a_served_index_ends_up_as_a_new_one_would() {
         follow(wanted("GROOVE_TEST_ROUNDS", MANY));
+    }
+
+    // IDX-149
+    #[test]
+    #[ignore = "takes minutes; `make crash-test` runs it"]
+    fn a_knowledge_base_that_is_away_for_a_while_keeps_its_documents() {
+        let site = Site::new();
+        site.arrange(&Tree::new(), &Draw::new().tree(30));
+        site.indexed(&["--quiet"]);
+        let before = site.contents();
+        let mut server = Server::start(&site);
+        let away = site.folder().join("away");
+        fs::rename(site.base.kb(), &away).unwrap();
+        wait_for("the server notices", || server.log().contains("has gone"));
+        site.contents().assert_same(&before);
+        assert_eq!(site.run("index", &["--quiet"]).status.code(), Some(1));
+        assert_eq!(site.run("index", &["--quiet", "--force"]).status.code(), Some(1));
+        site.contents().assert_same(&before);
+        fs::write(away.join("meanwhile.md"), "This was written while nobody watched.\n").unwrap();
+        fs::rename(&away, site.base.kb()).unwrap();
+        let mut field = Field::new(&site);
+        field.settles(&mut server);
+        field.write("later.md", "And this when everybody did.\n");
+        field.settles(&mut server);
+        server.stop();
     }
 
     // IDX-150 IDX-152a
