@@ -242,7 +242,7 @@ async fn connect(index: &Path) -> SqliteConnection {
     SqliteConnectOptions::new()
         .filename(index)
         .foreign_keys(true)
-        .busy_timeout(std::time::Duration::from_secs(60))
+        .busy_timeout(std::time::Duration::from_mins(1))
         .disable_statement_logging()
         .connect()
         .await

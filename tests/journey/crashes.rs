@@ -424,8 +424,8 @@ fn kill_a_migration(kills: u64) {
                 assert!(document.says_the_same(expected), "{path} has other text");
                 assert!(document.has_the_same_words(expected), "{path} has other full-text rows");
                 assert!(document.has_the_same_vectors(expected), "{path} has other vectors");
-                let size = document.size_bytes;
-                assert!(size.is_none() || size == new.documents[path].size_bytes);
+                let measured = document.size_bytes;
+                assert!(measured.is_none() || measured == new.documents[path].size_bytes);
             }
             assert!(contents.strays.is_empty());
         },
@@ -456,12 +456,11 @@ fn kill_a_replacement(kills: u64) {
             let time = if draw.percent(50) { course.duration / 6 } else { course.duration };
             let moment = Course { duration: time, written: 0 }.moment(&mut draw);
             let mut victim = Victim::start(&site, forced());
-            match victim.wait(&site, moment) {
-                Some(status) => assert!(status.success(), "{status:?}\n{}", log(&site)),
-                None => {
-                    victim.kill();
-                    killed += 1;
-                }
+            if let Some(status) = victim.wait(&site, moment) {
+                assert!(status.success(), "{status:?}\n{}", log(&site));
+            } else {
+                victim.kill();
+                killed += 1;
             }
             let index = site.base.index();
             still_damaged = index.exists() && fs::read(&index).unwrap() == junk.as_bytes();

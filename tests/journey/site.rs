@@ -2,6 +2,7 @@
 //! that neither a model nor a network is needed, and what its index holds.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -235,13 +236,13 @@ impl Draw {
         if self.percent(50) {
             let (topic, tag) = (*self.one_of(&WORDS), *self.one_of(&WORDS));
             let day = self.below(28) + 1;
-            text += &format!(
-                "---\ntitle: The {topic} of {}\ndate: 2024-03-{day:02}\ntags: [{tag}, all]\n---\n",
-                self.below(1000)
-            );
+            let number = self.below(1000);
+            writeln!(text, "---\ntitle: The {topic} of {number}\ndate: 2024-03-{day:02}").unwrap();
+            writeln!(text, "tags: [{tag}, all]\n---").unwrap();
         }
         for _ in 0..=self.below(sections) {
-            text += &format!("## {} {}\n\n", self.one_of(&WORDS), self.below(1000));
+            let number = self.below(1000);
+            write!(text, "## {} {number}\n\n", self.one_of(&WORDS)).unwrap();
             for _ in 0..self.below(60) + 20 {
                 let word = *self.one_of(&WORDS);
                 text += word;

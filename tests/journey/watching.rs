@@ -92,11 +92,17 @@ impl<'a> Field<'a> {
 
     /// One thing that happens.
     fn happens(&mut self, draw: &mut Draw) {
-        let (files, folders) = (self.all(false), self.all(true));
-        let is_document = |key: &&String| key.ends_with(".md");
-        let documents: Vec<String> = files.iter().filter(is_document).cloned().collect();
-        let what = draw.below(26);
-        let told = match what {
+        let told = match draw.below(3) {
+            0 => self.happens_to_folders(draw),
+            _ => Some(self.happens_to_files(draw)),
+        };
+        self.told.extend(told);
+    }
+
+    fn happens_to_files(&mut self, draw: &mut Draw) -> String {
+        let files = self.all(false);
+        let documents: Vec<String> = files.iter().filter(|key| is_document(key)).cloned().collect();
+        match draw.below(18) {
             0..4 => {
                 let key = self.free(".md", draw);
                 self.write(&key, &draw.document(3));
@@ -143,49 +149,6 @@ impl<'a> Field<'a> {
                 format!("move {from} over {to}")
             }
             16 => {
-                let key = self.free(if draw.percent(30) { ".md" } else { "" }, draw);
-                fs::create_dir_all(self.path(&key)).unwrap();
-                for number in 0..draw.below(4) {
-                    self.write(&format!("{key}/deep/{number}.md"), &draw.document(1));
-                }
-                format!("make the folder {key}")
-            }
-            17..19 if !folders.is_empty() => {
-                let from = draw.one_of(&folders).clone();
-                let to = self.free(if draw.percent(20) { ".md" } else { "" }, draw);
-                if to.starts_with(&format!("{from}/")) {
-                    return;
-                }
-                self.rename(&from, &to);
-                format!("move the folder {from} to {to}")
-            }
-            19 if !folders.is_empty() => {
-                let key = draw.one_of(&folders).clone();
-                fs::remove_dir_all(self.path(&key)).unwrap();
-                format!("delete the folder {key}")
-            }
-            20..22 if !folders.is_empty() => {
-                let key = draw.one_of(&folders).clone();
-                let away = self.free("", draw);
-                if draw.percent(50) || away.starts_with(&format!("{key}/")) {
-                    fs::remove_dir_all(self.path(&key)).unwrap();
-                    self.write(&key, &draw.document(1));
-                    format!("put a file in place of the folder {key}")
-                } else {
-                    self.rename(&key, &away);
-                    self.write(&key, &draw.document(1));
-                    format!("put a file in place of the folder {key}, which is {away} now")
-                }
-            }
-            22..24 if !files.is_empty() => {
-                let key = draw.one_of(&files).clone();
-                fs::remove_file(self.path(&key)).unwrap();
-                for number in 0..draw.below(3) {
-                    self.write(&format!("{key}/{number}.md"), &draw.document(1));
-                }
-                format!("put a folder in place of the file {key}")
-            }
-            24 => {
                 let before = self.admitted();
                 let lines = [*draw.one_of(&RULES), *draw.one_of(&RULES)];
                 if draw.percent(20) {
@@ -205,8 +168,58 @@ impl<'a> Field<'a> {
                 self.write(&key, &text);
                 format!("write {key} many times")
             }
+        }
+    }
+
+    fn happens_to_folders(&mut self, draw: &mut Draw) -> Option<String> {
+        let (files, folders) = (self.all(false), self.all(true));
+        let told = match draw.below(8) {
+            0 => {
+                let key = self.free(if draw.percent(30) { ".md" } else { "" }, draw);
+                fs::create_dir_all(self.path(&key)).unwrap();
+                for number in 0..draw.below(4) {
+                    self.write(&format!("{key}/deep/{number}.md"), &draw.document(1));
+                }
+                format!("make the folder {key}")
+            }
+            1..3 if !folders.is_empty() => {
+                let from = draw.one_of(&folders).clone();
+                let to = self.free(if draw.percent(20) { ".md" } else { "" }, draw);
+                if to.starts_with(&format!("{from}/")) {
+                    return None;
+                }
+                self.rename(&from, &to);
+                format!("move the folder {from} to {to}")
+            }
+            3 if !folders.is_empty() => {
+                let key = draw.one_of(&folders).clone();
+                fs::remove_dir_all(self.path(&key)).unwrap();
+                format!("delete the folder {key}")
+            }
+            4..6 if !folders.is_empty() => {
+                let key = draw.one_of(&folders).clone();
+                let away = self.free("", draw);
+                if draw.percent(50) || away.starts_with(&format!("{key}/")) {
+                    fs::remove_dir_all(self.path(&key)).unwrap();
+                    self.write(&key, &draw.document(1));
+                    format!("put a file in place of the folder {key}")
+                } else {
+                    self.rename(&key, &away);
+                    self.write(&key, &draw.document(1));
+                    format!("put a file in place of the folder {key}, which is {away} now")
+                }
+            }
+            6..8 if !files.is_empty() => {
+                let key = draw.one_of(&files).clone();
+                fs::remove_file(self.path(&key)).unwrap();
+                for number in 0..draw.below(3) {
+                    self.write(&format!("{key}/{number}.md"), &draw.document(1));
+                }
+                format!("put a folder in place of the file {key}")
+            }
+            _ => return None,
         };
-        self.told.push(told);
+        Some(told)
     }
 
     /// The documents that the ignore file lets in, by someone else's reading of
@@ -219,7 +232,7 @@ impl<'a> Field<'a> {
         }
         let rules = rules.build().unwrap();
         let excluded = |key: &String| rules.matched_path_or_any_parents(key, false).is_ignore();
-        self.all(false).into_iter().filter(|key| key.ends_with(".md") && !excluded(key)).collect()
+        self.all(false).into_iter().filter(|key| is_document(key) && !excluded(key)).collect()
     }
 
     /// Waits until the index holds what a new one would.
@@ -254,6 +267,10 @@ impl<'a> Field<'a> {
         self.unsettled.clear();
         self.told.clear();
     }
+}
+
+fn is_document(key: &str) -> bool {
+    Path::new(key).extension().is_some_and(|extension| extension == "md")
 }
 
 const NAMES: [&str; 8] = ["sea", "land", "Roads", "港", "deep", "drafts", "a b", "sea.md"];
@@ -324,7 +341,7 @@ fn what_is_announced_as_watched_is_watched_and_a_schema_waits_for_a_run() {
     let site = Site::new();
     site.base.write("sea.md", "---\nowner: ann\n---\nEvery harbour has its own hour.\n");
     site.indexed(&["--quiet"]);
-    let mut server = Server::start(&site);
+    let server = Server::start(&site);
     let said = format!("watcher: watching {} (debounce 30ms)", site.base.kb().display());
     assert!(server.log().contains(&said), "{}", server.log());
     site.base.write("groove-schema.toml", "[fields.owner]\n");
