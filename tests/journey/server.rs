@@ -4,10 +4,13 @@ use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
 use crate::site::{Site, wait_for};
+
+static STARTED: AtomicUsize = AtomicUsize::new(0);
 
 /// A server that follows its files.
 pub(crate) struct Server {
@@ -31,7 +34,8 @@ impl Server {
 
     /// Starts it, and waits until it answers.
     pub(crate) fn start_with(site: &Site, arguments: &[&str]) -> Self {
-        let log = site.folder().join("server.log");
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        let log = site.folder().join(format!("server {number}.log"));
         let mut child = site
             .command("serve", arguments)
             .stdin(Stdio::piped())

@@ -25,11 +25,13 @@ struct Field<'a> {
     /// only a run over everything settles those.
     unsettled: BTreeSet<String>,
     told: Vec<String>,
+    /// Whether the servers have still to notice what is excluded now.
+    rules_changed: bool,
 }
 
 impl<'a> Field<'a> {
     fn new(site: &'a Site) -> Self {
-        Self { site, unsettled: BTreeSet::new(), told: Vec::new() }
+        Self { site, unsettled: BTreeSet::new(), told: Vec::new(), rules_changed: false }
     }
 
     fn path(&self, key: &str) -> PathBuf {
@@ -151,10 +153,12 @@ impl<'a> Field<'a> {
             16 => {
                 let before = self.admitted();
                 let lines = [*draw.one_of(&RULES), *draw.one_of(&RULES)];
-                if draw.percent(20) {
-                    drop(fs::remove_file(self.path(".grooveignore")));
-                } else {
-                    self.write(".grooveignore", &format!("{}\n{}\n", lines[0], lines[1]));
+                let there = self.path(".grooveignore").exists();
+                let text = format!("{}\n{}\n", lines[0], lines[1]);
+                let text = draw.percent(80).then_some(&*text);
+                if there || text.is_some() {
+                    self.site.replace(".grooveignore", text);
+                    self.rules_changed = true;
                 }
                 self.unsettled.extend(before.symmetric_difference(&self.admitted()).cloned());
                 format!("exclude {lines:?}")
@@ -244,7 +248,7 @@ impl<'a> Field<'a> {
             if seen == expected {
                 return;
             }
-            if start.elapsed() > PATIENCE / 3 {
+            if start.elapsed() > PATIENCE {
                 println!("{}", server.log());
                 println!("what happened: {:#?}", self.told);
                 seen.assert_same(&expected);
@@ -278,6 +282,11 @@ const NAMES: [&str; 8] = ["sea", "land", "Roads", "港", "deep", "drafts", "a b"
 /// Lines of an ignore file.
 const RULES: [&str; 6] = ["drafts/", "/sea/", "*deep*", "land/**", "!land/roads", "# nothing"];
 
+/// How often a server has told what is excluded.
+fn rules_read(server: &Server) -> usize {
+    server.log().matches("documents that are indexed already stay").count()
+}
+
 fn follow(rounds: u64) {
     let mut draw = Draw::new();
     let site = Site::new();
@@ -288,25 +297,34 @@ fn follow(rounds: u64) {
     site.arrange(&Tree::new(), &draw.tree(30));
     site.indexed(&["--quiet"]);
     let mut field = Field::new(&site);
-    let mut server = Server::start(&site);
+    // Another one may follow the same files, and write to the same index.
+    let servers = if draw.percent(30) { 2 } else { 1 };
+    let mut servers: Vec<_> = (0..servers).map(|_| Server::start(&site)).collect();
     for round in 0..rounds {
         // Now and then while the server is busy with what came before.
         let busy = draw.percent(30);
         field.site.slow(Duration::from_millis(if busy { 100 } else { 0 }));
         for _ in 0..=draw.below(12) {
+            let before: Vec<_> = servers.iter().map(rules_read).collect();
             field.happens(&mut draw);
+            if std::mem::take(&mut field.rules_changed) {
+                // What is let in before a server knows so is for the next run.
+                wait_for("the rules are read", || {
+                    servers.iter().map(rules_read).zip(&before).all(|(now, before)| now > *before)
+                });
+            }
             if draw.percent(20) {
                 thread::sleep(Duration::from_millis(draw.below(120)));
             }
         }
         field.site.slow(Duration::ZERO);
-        field.settles(&mut server);
+        field.settles(&mut servers[0]);
         if draw.percent(10) || round + 1 == rounds {
             // Another process settles what the server may leave.
             field.assert_reconciled();
         }
     }
-    server.stop();
+    servers.into_iter().for_each(Server::stop);
     let again = field.site.indexed(&["--quiet"]);
     assert!(again.contains("(0 updated, 0 renamed, 0 deleted"), "{again}");
 }
@@ -428,7 +446,10 @@ mod with_patience {
         site.arrange(&Tree::new(), &draw.tree(100));
         site.indexed(&["--quiet"]);
         let mut server = Server::start(&site);
-        site.slow(Duration::from_millis(700));
+        // It is busy all the while.
+        site.slow(Duration::from_secs(15));
+        site.base.write("first.md", "This one takes a while.\n");
+        wait_for("the server is busy", || !site.fake.take().is_empty());
         for round in 0..3 {
             for number in 0..2500 {
                 let folder = draw.below(50);
