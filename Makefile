@@ -12,7 +12,7 @@ quickstart: ## Build, get a model, index a sample and search it
 test: ## Set up what the tests need, and run all of them
 	@bash scripts/test.sh
 
-crash-test: ## Kill, starve and race the program for 20 minutes; see docs/TESTING.md
+crash-test: ## Kill, starve and race the program for ten minutes; see docs/TESTING.md
 	@bash scripts/crash-test.sh
 
 lint: ## Formatting, clippy and documentation, warnings denied
