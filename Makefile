@@ -1,16 +1,19 @@
 # Two commands do all the set-up: `make quickstart` and `make test`.
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test lint bench clean
+.PHONY: help quickstart test crash-test lint bench clean
 
 help: ## Say what there is to make
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 quickstart: ## Build, get a model, index a sample and search it
 	@bash scripts/quickstart.sh
 
 test: ## Set up what the tests need, and run all of them
 	@bash scripts/test.sh
+
+crash-test: ## Kill, starve and race the program for ten minutes; see docs/TESTING.md
+	@bash scripts/crash-test.sh
 
 lint: ## Formatting, clippy and documentation, warnings denied
 	@bash scripts/lint.sh

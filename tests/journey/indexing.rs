@@ -3,6 +3,33 @@
 use std::fs;
 
 use crate::groove::{Base, MODEL, stderr, stdout};
+use crate::site::Site;
+
+// IDX-101 IDX-102 CLI-59
+#[test]
+fn the_last_line_counts_what_became_of_the_files() {
+    let site = Site::new();
+    let text = |what: &str| format!("Every harbour has its own hour for the {what}.\n");
+    for name in ["same", "edited", "moved", "gone", "refused"] {
+        site.base.write(&format!("sea/{name}.md"), text(name));
+    }
+    assert!(site.indexed(&[]).contains("5 docs (5 updated, 0 renamed, 0 deleted, 0 skipped, "));
+    let kb = site.base.kb();
+    site.base.write("sea/edited.md", text("ferry"));
+    site.base.write("sea/new.md", text("storm"));
+    site.base.write("sea/broken.md", "---\ntags: [x\n---\nText that is long enough to be found.\n");
+    site.base.write("sea/empty.md", "");
+    site.base.write("sea/refused.md", text("inadmissible"));
+    site.base.write(".git/left-out.md", text("left-out"));
+    std::os::unix::fs::symlink("same.md", kb.join("sea/linked.md")).unwrap();
+    fs::rename(kb.join("sea/moved.md"), kb.join("sea/moved away.md")).unwrap();
+    fs::remove_file(kb.join("sea/gone.md")).unwrap();
+    site.fake.refuse("inadmissible", 413);
+    let told = site.indexed(&[]);
+    let line =
+        "6 docs (3 updated, 1 renamed, 1 deleted, 2 skipped, 1 frontmatter unparsed), 6 chunks";
+    assert!(told.contains(line), "{told}");
+}
 
 mod with_model {
     use super::*;

@@ -15,14 +15,20 @@
     reason = "these tests make files and start processes"
 )]
 
+mod contents;
 mod groove;
+mod server;
+mod site;
 
 mod command_line;
+mod crashes;
 mod endpoints;
+mod hostile;
 mod indexing;
 mod models;
 mod relevance;
 mod serving;
+mod watching;
 
 #[path = "../support/endpoint.rs"]
 mod endpoint;

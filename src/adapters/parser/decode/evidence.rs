@@ -22,7 +22,7 @@ const IDEOGRAPHS: usize = 1000;
 const LEAST_LETTERS: usize = 16;
 /// The fewest Latin letters or quotation marks outside ASCII, and the fewest
 /// letters in ASCII, that show Latin.
-const LEAST_LATIN: (usize, usize) = (4, 20);
+const LEAST_LATIN: (usize, usize) = (8, 20);
 
 impl Script {
     fn has(self, letter: char) -> bool {

@@ -34,13 +34,14 @@ const TEXTS: &[(&str, &Encoding, &str)] = &[
         "windows-1252",
         WINDOWS_1252,
         "# Gezeiten\n\nEbbe und Flut entstehen durch die Anziehung von Mond und Sonne. Für beide \
-         gilt: über den Tag verteilt kommen sie ungefähr zweimal. Größe und Höhe ändern sich.\n",
+         gilt: über den Tag verteilt kommen sie ungefähr zweimal. Größe und Höhe ändern sich, und \
+         Häfen können früher überflutet sein.\n",
     ),
     (
         "windows-1252",
         WINDOWS_1252,
         "# Tides\n\nIt’s the moon that moves the sea – so they say – and “spring tides” are the \
-         highest. A ‘neap tide’ is the opposite; don’t mix them up…\n",
+         highest. A ‘neap tide’ is the opposite; don’t mix “ebb” and “flow” up…\n",
     ),
     (
         "windows-1253",
@@ -241,6 +242,31 @@ fn text_in_other_encodings_is_refused_and_never_misread() {
     }
 }
 
+// IDX-B16
+#[test]
+fn a_part_of_a_legacy_text_is_read_rightly_or_refused() {
+    let mut misread = Vec::new();
+    for (name, encoding, text) in TEXTS {
+        for from in 0..60 {
+            for length in 1..120 {
+                let part: String = text.chars().skip(from).take(length).collect();
+                match decode(&encoded(encoding, &part)) {
+                    Ok(decoded) if decoded.tag().is_some() && decoded.text != part => {
+                        misread.push(format!("{name}: {part:?} as {:?}", decoded.text));
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+    assert!(
+        misread.is_empty(),
+        "{} misread: {:#?}",
+        misread.len(),
+        &misread[..5.min(misread.len())]
+    );
+}
+
 proptest! {
     // IDX-99 IDX-B16
     #[test]
@@ -249,22 +275,6 @@ proptest! {
         let decoded = decode(text.as_bytes()).unwrap();
         prop_assert!(matches!(decoded.text, Cow::Borrowed(same) if same == text));
         prop_assert_eq!(decoded.tag(), None);
-    }
-
-    // IDX-B16
-    #[test]
-    fn a_part_of_a_legacy_text_is_read_rightly_or_refused(
-        which in 0..TEXTS.len(),
-        from in 0_usize..60,
-        length in 1_usize..120,
-    ) {
-        let (name, encoding, text) = TEXTS[which];
-        let part: String = text.chars().skip(from).take(length).collect();
-        let bytes = encoded(encoding, &part);
-        match decode(&bytes) {
-            Ok(decoded) if decoded.tag().is_some() => prop_assert_eq!(decoded.text, part, "{}", name),
-            _ => {}
-        }
     }
 
     // IDX-99

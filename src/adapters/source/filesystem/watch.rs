@@ -180,10 +180,9 @@ impl Follower {
         if key.match_indices('/').any(|(end, _)| self.rules.excludes_dir(&key[..end])) {
             return;
         }
+        let appears = matches!(kind, EventKind::Create(_) | EventKind::Modify(ModifyKind::Name(_)));
         match fs::symlink_metadata(path) {
             Ok(metadata) if metadata.is_dir() => {
-                let appears =
-                    matches!(kind, EventKind::Create(_) | EventKind::Modify(ModifyKind::Name(_)));
                 // One that could not be watched may have become readable.
                 let opens = !COVERS_ALL && !self.watched.contains(&key);
                 if !(appears || opens) || self.rules.excludes_dir(&key) {
@@ -198,12 +197,17 @@ impl Follower {
                 }
             }
             Ok(_) => {
+                // A file may have taken the place of a folder, whose documents have
+                // gone with it.
+                let was_folder = self.disarm(&key) || (COVERS_ALL && appears);
                 let name = key.rsplit('/').next().unwrap_or(&key);
-                if !admits(&self.source.formats, name) {
+                if !was_folder && !admits(&self.source.formats, name) {
                     return;
                 }
             }
-            Err(_) => self.disarm(&key),
+            Err(_) => {
+                self.disarm(&key);
+            }
         }
         (self.report)(SourceChange::At(key));
     }
@@ -250,10 +254,10 @@ impl Follower {
     }
 
     /// Forgets the watches of a folder that has gone: if it was moved, they
-    /// would go on under its old name.
-    fn disarm(&mut self, key: &str) {
+    /// would go on under its old name. Tells whether there were any.
+    fn disarm(&mut self, key: &str) -> bool {
         if COVERS_ALL {
-            return;
+            return false;
         }
         let inside = format!("{key}/");
         let gone: Vec<String> = self
@@ -263,11 +267,12 @@ impl Follower {
             .filter(|watched| *watched == key || watched.starts_with(&inside))
             .cloned()
             .collect();
-        for key in gone {
-            self.watched.remove(&key);
+        for key in &gone {
+            self.watched.remove(key);
             // The system forgets a folder that was deleted by itself.
-            drop(self.watcher.unwatch(&path_of(&self.source.root, &key)));
+            drop(self.watcher.unwatch(&path_of(&self.source.root, key)));
         }
+        !gone.is_empty()
     }
 }
 

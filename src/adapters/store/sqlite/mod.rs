@@ -135,6 +135,12 @@ impl SqliteStore {
         let mut writer = attached.writer.lock().await;
         // Only who may write can take the files away that readers share.
         let Ok(connection) = writer.open().await else { return };
+        // Whoever writes meanwhile is not waited for.
+        if let Err(error) = sqlx::raw_sql("PRAGMA busy_timeout = 0").execute(&mut *connection).await
+        {
+            tracing::debug!(%error, "the log stays beside the index");
+            return;
+        }
         // A reader of this process may still be on its way out. What another one
         // keeps in the log is moved by whoever opens the file next.
         for _ in 0..CHECKPOINT_ATTEMPTS {
@@ -164,6 +170,16 @@ impl SqliteStore {
     fn new(path: PathBuf, attached: Attached) -> Self {
         let attached = RwLock::new(Arc::new(attached));
         Self { path, attached, reopening: Mutex::default() }
+    }
+
+    /// Says which file could not be used.
+    fn name(&self, error: StoreError) -> StoreError {
+        let StoreError::Unavailable { what, source } = error else { return error };
+        let path = self.path.display().to_string();
+        let known = what.contains(&path);
+        let named = format!("the index at {path}");
+        let what = if known { what } else { what.replacen("the index", &named, 1) };
+        StoreError::Unavailable { what, source }
     }
 
     fn attached(&self) -> Arc<Attached> {
@@ -199,7 +215,8 @@ impl fmt::Debug for SqliteStore {
 impl ChunkStore for SqliteStore {
     async fn snapshot(&self) -> Result<Box<dyn Snapshot>, StoreError> {
         let attached = self.current().await?;
-        Ok(Box::new(SqliteSnapshot::open(Arc::clone(&attached.shared)).await?))
+        let opened = SqliteSnapshot::open(Arc::clone(&attached.shared)).await;
+        Ok(Box::new(opened.map_err(|error| self.name(error))?))
     }
 
     async fn apply(&self, changes: Vec<Change>) -> Result<(), StoreError> {
@@ -209,7 +226,8 @@ impl ChunkStore for SqliteStore {
         let completed = changes.iter().any(|change| matches!(change, Change::Declare(Some(_))));
         let attached = self.current().await?;
         let mut writer = attached.writer.lock().await;
-        let (generation, delta) = write::apply(writer.open().await?, changes).await?;
+        let applied = write::apply(writer.open().await?, changes).await;
+        let (generation, delta) = applied.map_err(|error| self.name(error))?;
         attached.shared.keeper.committed(generation, delta);
         if completed {
             open::forget_damaged(&self.path);
@@ -222,7 +240,8 @@ impl ChunkStore for SqliteStore {
         identity: ModelIdentity,
     ) -> Result<Box<dyn Replacement>, StoreError> {
         let attached = self.current().await?;
-        Ok(Box::new(SqliteReplacement::begin(&attached, identity).await?))
+        let begun = SqliteReplacement::begin(&attached, identity).await;
+        Ok(Box::new(begun.map_err(|error| self.name(error))?))
     }
 
     async fn repair(&self) -> Result<Repairs, StoreError> {

@@ -57,6 +57,7 @@ pub(super) async fn created(path: &Path) -> Result<SqliteStore, StoreError> {
     let path = absolute(path)?;
     create(&path)?;
     replacement::remove_leftovers(&path);
+    ReplaceLock::remove_leftover(&path);
     let attached = attach(&path, Opening::AsItIs).await?;
     Ok(SqliteStore::new(path, attached))
 }
@@ -71,6 +72,7 @@ pub(super) async fn anew(path: &Path) -> Result<Attached, StoreError> {
 pub(super) async fn replaced(path: &Path) -> Result<SqliteStore, StoreError> {
     let path = absolute(path)?;
     create(&path)?;
+    ReplaceLock::remove_leftover(&path);
     let attached = match attach(&path, Opening::ToRebuild).await {
         Err(StoreError::Damaged { .. } | StoreError::Foreign { .. }) => replace(&path).await?,
         other => other?,
@@ -230,8 +232,14 @@ struct Looked {
 /// Reads the tables without leaving a trace in the file.
 async fn look(path: &Path) -> Result<(Looked, Access), sqlx::Error> {
     match look_with(path, Access::Shared).await {
+        // A process that died while it made the file has left a change to be
+        // undone, for which a reader has no right.
+        Err(error) if cannot_share(&error) && has_side_file(path, "-journal") => {
+            connect_writer(path).await?.close().await?;
+            look_with(path, Access::Shared).await
+        }
         // What is still in a log would be missing.
-        Err(error) if cannot_share(&error) && !has_log(path) => {
+        Err(error) if cannot_share(&error) && !has_side_file(path, "-wal") => {
             tracing::debug!(path = %path.display(), "the index cannot be written; reading it as it is");
             look_with(path, Access::Immutable).await
         }
@@ -244,8 +252,8 @@ fn cannot_share(error: &sqlx::Error) -> bool {
     matches!(code(error), Some(SQLITE_CANTOPEN | SQLITE_READONLY))
 }
 
-fn has_log(path: &Path) -> bool {
-    std::fs::metadata(with_suffix(path, "-wal")).is_ok_and(|metadata| metadata.len() > 0)
+fn has_side_file(path: &Path, suffix: &str) -> bool {
+    std::fs::metadata(with_suffix(path, suffix)).is_ok_and(|metadata| metadata.len() > 0)
 }
 
 async fn look_with(path: &Path, access: Access) -> Result<(Looked, Access), sqlx::Error> {
@@ -323,9 +331,21 @@ impl FileIdentity {
         Self(std::fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino())))
     }
 
+    #[cfg(unix)]
+    fn of_open(file: &File) -> Self {
+        use std::os::unix::fs::MetadataExt as _;
+
+        Self(file.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino())))
+    }
+
     /// Where an open file keeps its name, there is nothing to tell apart.
     #[cfg(not(unix))]
     pub(super) fn of(_: &Path) -> Self {
+        Self(None)
+    }
+
+    #[cfg(not(unix))]
+    fn of_open(_: &File) -> Self {
         Self(None)
     }
 }
@@ -430,19 +450,34 @@ impl ReplaceLock {
     fn take(index: &Path) -> Result<Self, StoreError> {
         let path = with_suffix(index, ".replace-lock");
         let what = || format!("replace {}: {} is held", index.display(), path.display());
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(|error| unavailable(what(), error))?;
-        match file.try_lock() {
-            Ok(()) => Ok(Self { path, file }),
-            Err(TryLockError::WouldBlock) => Err(unavailable(
-                what(),
-                "another process is replacing the index; wait for it and try again",
-            )),
-            Err(TryLockError::Error(error)) => Err(unavailable(what(), error)),
+        loop {
+            let file = OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(&path)
+                .map_err(|error| unavailable(what(), error))?;
+            match file.try_lock() {
+                // Whoever held it may have removed it since it was opened.
+                Ok(()) if FileIdentity::of_open(&file) != FileIdentity::of(&path) => {}
+                Ok(()) => return Ok(Self { path, file }),
+                Err(TryLockError::WouldBlock) => {
+                    return Err(unavailable(
+                        what(),
+                        "another process is replacing the index; wait for it and try again",
+                    ));
+                }
+                Err(TryLockError::Error(error)) => return Err(unavailable(what(), error)),
+            }
+        }
+    }
+
+    /// Removes the file that a process has left which died with the lock.
+    fn remove_leftover(index: &Path) {
+        let path = with_suffix(index, ".replace-lock");
+        let Ok(file) = OpenOptions::new().write(true).open(&path) else { return };
+        if file.try_lock().is_ok() && FileIdentity::of_open(&file) == FileIdentity::of(&path) {
+            drop(Self { path, file });
         }
     }
 }

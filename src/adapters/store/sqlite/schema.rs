@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{AssertSqlSafe, Connection as _};
 
+use crate::adapters::store::sqlite::meta;
 use crate::ports::chunk_store::StoreError;
 
 /// The tables whose columns decide whether a file is an index, each with what
@@ -36,7 +37,7 @@ const ADDED: [(&str, &str, &str); 12] = [
     ("documents", "pending", "INTEGER NOT NULL DEFAULT 0"),
     ("chunks", "level", "INTEGER"),
     ("chunks", "token_count", "INTEGER"),
-    ("chunks", "quality_score", "REAL NOT NULL DEFAULT 1.0"),
+    ("chunks", SCORES, "REAL NOT NULL DEFAULT 1.0"),
     ("chunks", "context_text", "TEXT"),
     ("chunks", "start_line", "INTEGER"),
     ("chunks", "end_line", "INTEGER"),
@@ -44,6 +45,9 @@ const ADDED: [(&str, &str, &str); 12] = [
     ("chunks", "table_rows", "TEXT"),
     ("chunks", "text_hash", "BLOB"),
 ];
+
+/// The column of them that holds scores.
+const SCORES: &str = "quality_score";
 
 /// What a new file starts with.
 const CORE: &str = "
@@ -170,6 +174,10 @@ pub(super) async fn settle(connection: &mut SqliteConnection) -> Result<(), sqlx
         if !columns(&mut transaction, table).await?.contains(column) {
             let statement = format!("ALTER TABLE {table} ADD COLUMN {column} {declaration}");
             sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut *transaction).await?;
+            if column == SCORES {
+                // Whatever was recorded of the scores, none of them is there.
+                meta::remove(&mut transaction, meta::QUALITY_RULES).await?;
+            }
         }
     }
     sqlx::raw_sql(DERIVED).execute(&mut *transaction).await?;
