@@ -198,7 +198,7 @@ impl Watcher {
         let observer: Arc<dyn Observer> = Arc::new(Lines);
         let report = if pending.everything {
             tracing::info!("watcher: changes were lost, so all documents are compared");
-            self.indexer.run(false, &observer).await?
+            self.indexer.reconcile(&observer).await?
         } else if pending.places.is_empty() {
             return Ok(());
         } else {

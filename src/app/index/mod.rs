@@ -111,6 +111,26 @@ impl Indexer {
     /// is not the index's. What was written before that stays; after a forced
     /// run, that is nothing.
     pub async fn run(&self, force: bool, observer: &Arc<dyn Observer>) -> Result<Report, AppError> {
+        self.run_over(force, EmptySource::IsTaken, observer).await
+    }
+
+    /// Runs once over the whole knowledge base, on nobody's request: a source
+    /// in which nothing is left is taken for one that is not there, and the
+    /// index keeps what it has.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run).
+    pub async fn reconcile(&self, observer: &Arc<dyn Observer>) -> Result<Report, AppError> {
+        self.run_over(false, EmptySource::IsAway, observer).await
+    }
+
+    async fn run_over(
+        &self,
+        force: bool,
+        empty: EmptySource,
+        observer: &Arc<dyn Observer>,
+    ) -> Result<Report, AppError> {
         let announced = self.announce(observer).await;
         let mut turn = Turn::take(&self.turn).await;
         let started = Instant::now();
@@ -122,6 +142,16 @@ impl Indexer {
             check_root(&summary, &*self.source)?;
         }
         let listing = self.list(observer).await?;
+        if empty == EmptySource::IsAway && listing.found.is_empty() && summary.documents > 0 {
+            let text = format!(
+                "there is no document left where {} were; a file system may not be mounted, so \
+                 the index keeps them until `groove index` is run",
+                summary.documents
+            );
+            observer.event(IndexEvent::Warning(&text));
+            let Summary { documents, chunks, .. } = summary;
+            return Ok(Report { documents, chunks, ..Report::default() });
+        }
         if force {
             self.check_nothing_is_lost(&listing, observer).await?;
             self.probe().await?;
@@ -495,6 +525,15 @@ impl Indexer {
         }
         Ok(mode)
     }
+}
+
+/// What a source without a single document means.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum EmptySource {
+    /// That all of them have gone.
+    IsTaken,
+    /// That it is not there, as a folder on which nothing is mounted.
+    IsAway,
 }
 
 /// A run over everything.

@@ -69,7 +69,7 @@ async fn new_frontmatter_over_the_same_text_embeds_nothing() {
     assert_eq!(chunks[0].document.tags, ["x"]);
 }
 
-// IDX-58 IDX-59 IDX-B10
+// IDX-58 IDX-59 IDX-60 IDX-B10
 #[tokio::test]
 async fn a_moved_file_keeps_its_vectors_and_takes_its_new_place() {
     let bench = Bench::new(&[("old/a.md", LONG)]);

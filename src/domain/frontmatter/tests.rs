@@ -62,7 +62,7 @@ fn every_kind_of_line_break_separates_keys() {
     }
 }
 
-// IDX-B15
+// IDX-82 IDX-B15
 #[test]
 fn a_block_that_says_nothing_is_empty_metadata() {
     for block in ["", " ", "\t\n\n", "# only\n  # comments"] {

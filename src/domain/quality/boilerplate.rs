@@ -163,7 +163,7 @@ mod tests {
         is_boilerplate(content, &[])
     }
 
-    // QUA-10 QUA-B01
+    // QUA-10 QUA-11 QUA-B01
     #[test]
     fn every_listed_phrase_is_boilerplate() {
         for phrase in "TBD,TODO,WIP,N/A,Coming soon,未定,準備中,(準備中),詳細は後述,\

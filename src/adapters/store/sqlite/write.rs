@@ -1,9 +1,9 @@
 //! Changes, all or none.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use sqlx::Connection as _;
 use sqlx::sqlite::SqliteConnection;
+use sqlx::{Connection as _, QueryBuilder};
 
 use crate::adapters::store::sqlite::resident::{Added, Delta};
 use crate::adapters::store::sqlite::statistics::{self, Totals};
@@ -30,6 +30,10 @@ pub(super) async fn next_generation(connection: &mut SqliteConnection) -> Result
     meta::set(connection, meta::GENERATION, &generation.to_string()).await?;
     Ok(generation.unsigned_abs())
 }
+
+/// How many rows a statement writes at most: each statement is handed to another
+/// thread, which costs more than a row.
+const ROWS: usize = 32;
 
 /// How much a checkpoint insists.
 #[derive(Clone, Copy)]
@@ -130,8 +134,20 @@ impl<'a> Batch<'a> {
             touched: Vec::new(),
             embedded: BTreeMap::new(),
         };
-        for change in changes {
-            batch.make(change).await?;
+        let mut changes = changes.into_iter().peekable();
+        while let Some(change) = changes.next() {
+            let Change::Embed { chunk, embedding } = change else {
+                batch.make(change).await?;
+                continue;
+            };
+            // Vectors come by the hundred, and are cheaper together.
+            let mut vectors = BTreeMap::from([(chunk.0, embedding)]);
+            while let Some(Change::Embed { chunk, embedding }) =
+                changes.next_if(|next| matches!(next, Change::Embed { .. }))
+            {
+                vectors.insert(chunk.0, embedding);
+            }
+            batch.embed(vectors).await?;
         }
         if batch.last_chunk != recorded {
             let last_chunk = batch.last_chunk.to_string();
@@ -180,7 +196,7 @@ impl<'a> Batch<'a> {
                 Ok(())
             }
             Change::Remove(path) => self.remove(&path).await,
-            Change::Embed { chunk, embedding } => self.embed(chunk, &embedding).await,
+            Change::Embed { chunk, embedding } => self.embed([(chunk.0, embedding)].into()).await,
             Change::Score { chunk, quality } => self.score(chunk, quality).await,
             Change::Empty(identity) => self.empty(&identity).await,
             Change::Identify(identity) => self.identify(&identity).await,
@@ -202,6 +218,7 @@ impl<'a> Batch<'a> {
     }
 
     async fn put(&mut self, document: &Document, chunks: Vec<NewChunk>) -> Result<(), Failure> {
+        let pending = chunks.iter().filter(|chunk| chunk.embedding.is_none()).count();
         let id = if let Some(id) = self.find(&document.path).await? {
             self.clear(id).await?;
             id
@@ -215,19 +232,13 @@ impl<'a> Batch<'a> {
             .await?
         };
         self.describe(id, document).await?;
-        let mut pending = 0_i64;
-        for (index, new) in (0_i64..).zip(chunks) {
-            pending += i64::from(new.embedding.is_none());
-            self.add(id, index, new).await?;
-        }
         self.embedded.remove(&id);
-        sqlx::query("UPDATE documents SET pending = ? WHERE id = ? AND pending <> ?")
-            .bind(pending)
+        sqlx::query("UPDATE documents SET pending = ?1 WHERE id = ?2 AND pending <> ?1")
+            .bind(i64::try_from(pending).unwrap_or(i64::MAX))
             .bind(id)
-            .bind(pending)
             .execute(&mut *self.connection)
             .await?;
-        Ok(())
+        self.add(id, chunks).await
     }
 
     async fn describe(&mut self, id: i64, document: &Document) -> Result<(), Failure> {
@@ -269,49 +280,72 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    async fn add(&mut self, owner: i64, index: i64, new: NewChunk) -> Result<(), Failure> {
-        if let Some(embedding) = &new.embedding {
+    /// Adds the chunks of a document that has none.
+    async fn add(&mut self, owner: i64, chunks: Vec<NewChunk>) -> Result<(), Failure> {
+        if chunks.is_empty() {
+            return Ok(());
+        }
+        for embedding in chunks.iter().filter_map(|chunk| chunk.embedding.as_ref()) {
             self.fit(embedding.dimension())?;
         }
-        self.last_chunk += 1;
-        let id = self.last_chunk;
-        let NewChunk { chunk, quality, embedding } = new;
+        let first = self.last_chunk + 1;
+        for (rows, index) in chunks.chunks(ROWS).zip((0_i64..).step_by(ROWS)) {
+            self.write_chunks(owner, index, rows).await?;
+        }
         sqlx::query(
+            "INSERT INTO fts_chunks (rowid, heading, context, content)
+             SELECT id, heading, context_text, content FROM chunks
+             WHERE id BETWEEN ? AND ? ORDER BY id",
+        )
+        .bind(first)
+        .bind(self.last_chunk)
+        .execute(&mut *self.connection)
+        .await?;
+        let vectors: Vec<(i64, &[f32])> = (first..)
+            .zip(&chunks)
+            .filter_map(|(id, chunk)| Some((id, chunk.embedding.as_ref()?.as_slice())))
+            .collect();
+        self.write_vectors(&vectors).await?;
+        for (id, NewChunk { quality, embedding, .. }) in (first..).zip(chunks) {
+            let vector = embedding.map(|embedding| embedding.as_slice().to_vec());
+            self.delta.add(Added { id, owner, quality, vector });
+        }
+        Ok(())
+    }
+
+    /// Writes rows of chunks, which get the numbers after the last one.
+    ///
+    /// - `index`: the place of the first of them in its document.
+    async fn write_chunks(
+        &mut self,
+        owner: i64,
+        index: i64,
+        chunks: &[NewChunk],
+    ) -> Result<(), Failure> {
+        let mut statement = QueryBuilder::new(
             "INSERT INTO chunks (id, document_id, chunk_index, heading, level, content,
                 token_count, quality_score, context_text, start_line, end_line, symbol_kind,
-                table_rows, text_hash)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        )
-        .bind(id)
-        .bind(owner)
-        .bind(index)
-        .bind(&chunk.heading)
-        .bind(chunk.level.map(i64::from))
-        .bind(&chunk.content)
-        .bind(i64::from(chunk.token_count()))
-        .bind(f64::from(quality))
-        .bind(&chunk.context)
-        .bind(chunk.lines.map(|lines| i64::from(lines.start)))
-        .bind(chunk.lines.map(|lines| i64::from(lines.end)))
-        .bind(&chunk.symbol_kind)
-        .bind(rows::json_spans(&chunk.table_rows))
-        .bind(TextHash::of(&chunk.embedding_text()).as_bytes().as_slice())
-        .execute(&mut *self.connection)
-        .await?;
-        sqlx::query(
-            "INSERT INTO fts_chunks (rowid, heading, context, content) VALUES (?, ?, ?, ?)",
-        )
-        .bind(id)
-        .bind(&chunk.heading)
-        .bind(&chunk.context)
-        .bind(&chunk.content)
-        .execute(&mut *self.connection)
-        .await?;
-        if let Some(embedding) = &embedding {
-            self.write_vector(id, embedding.as_slice()).await?;
-        }
-        let vector = embedding.map(|embedding| embedding.as_slice().to_vec());
-        self.delta.add(Added { id, owner, quality, vector });
+                table_rows, text_hash) ",
+        );
+        let numbered = (index..).zip(chunks);
+        statement.push_values(numbered, |mut row, (index, NewChunk { chunk, quality, .. })| {
+            self.last_chunk += 1;
+            row.push_bind(self.last_chunk)
+                .push_bind(owner)
+                .push_bind(index)
+                .push_bind(&chunk.heading)
+                .push_bind(chunk.level.map(i64::from))
+                .push_bind(&chunk.content)
+                .push_bind(i64::from(chunk.token_count()))
+                .push_bind(f64::from(*quality))
+                .push_bind(&chunk.context)
+                .push_bind(chunk.lines.map(|lines| i64::from(lines.start)))
+                .push_bind(chunk.lines.map(|lines| i64::from(lines.end)))
+                .push_bind(&chunk.symbol_kind)
+                .push_bind(rows::json_spans(&chunk.table_rows))
+                .push_bind(TextHash::of(&chunk.embedding_text()).as_bytes().to_vec());
+        });
+        statement.build().execute(&mut *self.connection).await?;
         Ok(())
     }
 
@@ -342,33 +376,48 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    async fn embed(&mut self, chunk: ChunkId, embedding: &Embedding) -> Result<(), Failure> {
-        let owner: Option<i64> = sqlx::query_scalar("SELECT document_id FROM chunks WHERE id = ?")
-            .bind(chunk.0)
-            .fetch_optional(&mut *self.connection)
+    /// Adds the vectors of chunks, or puts them in place of others.
+    async fn embed(&mut self, mut vectors: BTreeMap<i64, Embedding>) -> Result<(), Failure> {
+        let ids = rows::json_numbers(vectors.keys().copied());
+        let owners: Vec<(i64, i64)> = sqlx::query_as(
+            "SELECT id, document_id FROM chunks WHERE id IN (SELECT value FROM json_each(?))",
+        )
+        .bind(&ids)
+        .fetch_all(&mut *self.connection)
+        .await?;
+        let owners: BTreeMap<i64, i64> = owners.into_iter().collect();
+        vectors.retain(|id, _| owners.contains_key(id));
+        for embedding in vectors.values() {
+            self.fit(embedding.dimension())?;
+        }
+        let replaced: BTreeSet<i64> = if self.has_vectors {
+            let replaced: Vec<i64> = sqlx::query_scalar(
+                "SELECT rowid FROM vec_chunks_rowids
+                 WHERE rowid IN (SELECT value FROM json_each(?))",
+            )
+            .bind(&ids)
+            .fetch_all(&mut *self.connection)
             .await?;
-        let Some(owner) = owner else { return Ok(()) };
-        self.fit(embedding.dimension())?;
-        let replaced = if self.has_vectors {
-            let there: bool =
-                sqlx::query_scalar("SELECT count(*) > 0 FROM vec_chunks_rowids WHERE rowid = ?")
-                    .bind(chunk.0)
-                    .fetch_one(&mut *self.connection)
-                    .await?;
-            if there {
-                sqlx::query("DELETE FROM vec_chunks WHERE chunk_id = ?")
-                    .bind(chunk.0)
-                    .execute(&mut *self.connection)
-                    .await?;
-            }
-            there
+            replaced.into_iter().filter(|id| owners.contains_key(id)).collect()
         } else {
-            false
+            BTreeSet::new()
         };
-        self.write_vector(chunk.0, embedding.as_slice()).await?;
-        self.delta.embed(chunk.0, embedding.as_slice().to_vec());
-        if !replaced {
-            *self.embedded.entry(owner).or_default() += 1;
+        if !replaced.is_empty() {
+            sqlx::query(
+                "DELETE FROM vec_chunks WHERE chunk_id IN (SELECT value FROM json_each(?))",
+            )
+            .bind(rows::json_numbers(replaced.iter().copied()))
+            .execute(&mut *self.connection)
+            .await?;
+        }
+        let written: Vec<(i64, &[f32])> =
+            vectors.iter().map(|(&id, embedding)| (id, embedding.as_slice())).collect();
+        self.write_vectors(&written).await?;
+        for (id, embedding) in vectors {
+            self.delta.embed(id, embedding.as_slice().to_vec());
+            if let (Some(&owner), false) = (owners.get(&id), replaced.contains(&id)) {
+                *self.embedded.entry(owner).or_default() += 1;
+            }
         }
         Ok(())
     }
@@ -455,15 +504,17 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    async fn write_vector(&mut self, id: i64, values: &[f32]) -> Result<(), Failure> {
-        if !self.has_vectors {
-            self.create_vectors(values.len()).await?;
+    async fn write_vectors(&mut self, vectors: &[(i64, &[f32])]) -> Result<(), Failure> {
+        if let (false, Some((_, first))) = (self.has_vectors, vectors.first()) {
+            self.create_vectors(first.len()).await?;
         }
-        sqlx::query("INSERT INTO vec_chunks (chunk_id, embedding) VALUES (?, ?)")
-            .bind(id)
-            .bind(vectors::encode(values))
-            .execute(&mut *self.connection)
-            .await?;
+        for vectors in vectors.chunks(ROWS) {
+            let mut statement = QueryBuilder::new("INSERT INTO vec_chunks (chunk_id, embedding) ");
+            statement.push_values(vectors, |mut row, (id, values)| {
+                row.push_bind(*id).push_bind(vectors::encode(values));
+            });
+            statement.build().execute(&mut *self.connection).await?;
+        }
         Ok(())
     }
 

@@ -3,8 +3,8 @@
 use super::LONG;
 use crate::app::error::AppError;
 use crate::app::testing::Bench;
-use crate::domain::chunk::{Chunk, LineRange};
-use crate::domain::document::DocumentPath;
+use crate::domain::chunk::{Chunk, ContextMode, LineRange};
+use crate::domain::document::{ContentHash, DocumentPath};
 use crate::ports::chunk_store::{Change, Document, NewChunk, StoredChunk};
 
 // IDX-62
@@ -227,4 +227,94 @@ async fn a_sweep_of_most_of_the_index_is_announced() {
     bench.source.remove("a.md");
     bench.run().await;
     assert!(!bench.log.take().iter().any(|line| line.starts_with("warning")));
+}
+
+// IDX-61 IDX-142
+#[tokio::test]
+async fn a_row_that_waits_to_be_read_again_is_read_like_a_changed_one() {
+    let bench = Bench::new(&[("a.md", LONG), ("b.md", "Some text about tides.")]);
+    bench.run().await;
+    // What another program leaves behind where it could not settle a document.
+    let mark = async |path: &str| {
+        let row = (*bench.chunks_of(path).await[0].document).clone();
+        let row = Document { hash: ContentHash::from_text("awaiting-reparse"), ..row };
+        bench.indexer.store.apply(vec![Change::Describe(row)]).await.unwrap();
+    };
+    mark("a.md").await;
+    bench.embedded();
+    let report = bench.run().await;
+    assert_eq!((report.updated, bench.embedded()), (1, 0));
+    assert_ne!(bench.chunks_of("a.md").await[0].document.hash.as_str(), "awaiting-reparse");
+    // Its hash is that of no file, so a move of it is not known as one.
+    mark("b.md").await;
+    bench.source.remove("b.md");
+    bench.source.put("c.md", "Some text about tides.");
+    let report = bench.run().await;
+    assert_eq!((report.renamed, report.updated, report.deleted), (0, 1, 1));
+}
+
+// IDX-142 IDX-64 IDX-B11 IDX-B19
+#[tokio::test]
+async fn a_document_that_comes_to_nothing_under_other_settings_loses_its_row() {
+    let mut bench = Bench::new(&[("a.md", "## Draft\n\nSome text about tides, and so on.\n")]);
+    bench.run().await;
+    bench.indexer.exclude_headings = vec!["Draft".into()];
+    let report = bench.run().await;
+    assert_eq!((report.skipped, report.documents), (1, 0));
+}
+
+// IDX-122 IDX-121
+#[tokio::test]
+async fn following_changes_keeps_to_the_recorded_context_mode() {
+    let mut bench = Bench::new(&[("notes/a.md", LONG)]);
+    bench.indexer.settings.context_mode = ContextMode::Static;
+    bench.run().await;
+    bench.indexer.settings.context_mode = ContextMode::Off;
+    bench.source.put("notes/b.md", LONG);
+    let part = ["notes/b.md".to_owned()].into();
+    bench.indexer.catch_up(&part, &bench.observer()).await.unwrap();
+    let chunk = bench.chunks_of("notes/b.md").await.remove(0).chunk;
+    assert_eq!(chunk.context.as_deref(), Some("b > One"));
+}
+
+// IDX-75 IDX-76 IDX-77 IDX-78 IDX-79 IDX-95
+#[tokio::test]
+async fn a_row_holds_what_the_frontmatter_says_and_else_what_the_key_says() {
+    let front = "---\ntitle: A title\ntopic: own\ndate: 2026-04-16\ndepth: 3\ntags: [x, y]\n\
+                 status: draft\n---\n";
+    let bench = Bench::new(&[
+        ("notes/sea/a.md", &format!("{front}{LONG}")),
+        ("notes/sea/b.md", "Some text about tides."),
+    ]);
+    bench.source.put("groove-schema.toml", "[fields.status]\n");
+    bench.run().await;
+    let a = bench.chunks_of("notes/sea/a.md").await.remove(0).document;
+    let told = (a.title.as_deref(), a.topic.as_deref(), a.date.as_deref(), a.depth.as_deref());
+    assert_eq!(told, (Some("A title"), Some("own"), Some("2026-04-16"), Some("3")));
+    assert_eq!(
+        (a.category.as_deref(), &a.tags[..]),
+        (Some("notes"), &["x".into(), "y".into()][..])
+    );
+    assert_eq!(a.fields["status"], ["draft"]);
+    let b = bench.chunks_of("notes/sea/b.md").await.remove(0).document;
+    assert_eq!((b.title.as_deref(), b.topic.as_deref()), (None, Some("sea")));
+    assert_eq!((b.date.as_deref(), b.depth.as_deref(), b.tags.len()), (None, None, 0));
+    assert!(b.fields.is_empty());
+}
+
+// IDX-26 IDX-149
+#[tokio::test]
+async fn nobody_but_a_person_empties_an_index() {
+    let bench = Bench::new(&[("a.md", LONG)]);
+    bench.run().await;
+    bench.source.remove("a.md");
+    bench.log.take();
+    let report = bench.indexer.reconcile(&bench.observer()).await.unwrap();
+    assert_eq!((report.documents, report.deleted), (1, 0));
+    let log = bench.log.take();
+    assert!(log.iter().any(|line| line.starts_with("warning: there is no document")), "{log:?}");
+    bench.source.put("b.md", "Some text about tides.");
+    assert_eq!(bench.indexer.reconcile(&bench.observer()).await.unwrap().deleted, 1);
+    bench.source.remove("b.md");
+    assert_eq!(bench.run().await.documents, 0);
 }
