@@ -134,7 +134,7 @@ impl Server {
         let mut server = Self { process, input, output, started, calls: 0 };
         server.ask(
             "initialize",
-            json!({
+            &json!({
                 "protocolVersion": "2025-11-25", "capabilities": {},
                 "clientInfo": {"name": "bench", "version": "0"},
             }),
@@ -144,7 +144,7 @@ impl Server {
         server
     }
 
-    fn ask(&mut self, method: &str, params: Value) -> Value {
+    fn ask(&mut self, method: &str, params: &Value) -> Value {
         self.calls += 1;
         let request =
             json!({"jsonrpc": "2.0", "id": self.calls, "method": method, "params": params});
@@ -160,14 +160,14 @@ impl Server {
         }
     }
 
-    fn call(&mut self, tool: &str, arguments: Value) -> Value {
-        let answer = self.ask("tools/call", json!({"name": tool, "arguments": arguments}));
+    fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+        let answer = self.ask("tools/call", &json!({"name": tool, "arguments": arguments}));
         let text = answer["result"]["content"][0]["text"].as_str().unwrap_or("null");
         serde_json::from_str(text).unwrap()
     }
 
     fn search(&mut self, query: &str) -> Value {
-        self.call("search", json!({"query": query}))
+        self.call("search", &json!({"query": query}))
     }
 
     /// Searches until an answer is as it should be; returns the time since the
@@ -183,7 +183,7 @@ impl Server {
 
     fn until_documents(&mut self, files: u64) -> Duration {
         loop {
-            let topics = self.call("list_topics", json!({}));
+            let topics = self.call("list_topics", &json!({}));
             let groups = topics.as_array().or_else(|| topics["topics"].as_array());
             let known: u64 =
                 groups.unwrap().iter().map(|group| group["file_count"].as_u64().unwrap()).sum();
