@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::domain::chunk::TextHash;
 use crate::domain::document::DocumentPath;
-use crate::domain::format::EnabledFormats;
+use crate::domain::format::{Class, EnabledFormats};
 use crate::ports::parser::Parser;
 
 /// The parsers that are switched on.
@@ -36,14 +36,23 @@ impl Registry {
     /// the same chunks. None if no parser reads the document.
     ///
     /// - `exclude_headings`: as [`ParseInput`] has it.
+    /// - `max_chunk_chars`: the most characters of a chunk of source code.
     ///
     /// [`ParseInput`]: crate::ports::parser::ParseInput
-    pub fn recipe_of(&self, path: &DocumentPath, exclude_headings: &[String]) -> Option<String> {
+    pub fn recipe_of(
+        &self,
+        path: &DocumentPath,
+        exclude_headings: &[String],
+        max_chunk_chars: usize,
+    ) -> Option<String> {
         let parser = self.parser_of(path)?;
         let mut recipe = format!("{}/{}", parser.format().extension, parser.version());
         if !exclude_headings.is_empty() {
             let hash = TextHash::of(&exclude_headings.join("\0"));
             recipe.extend([" headings=", &hash.to_string()]);
+        }
+        if parser.format().class == Class::Code {
+            recipe.extend([" chars=", &max_chunk_chars.to_string()]);
         }
         Some(recipe)
     }
@@ -57,5 +66,52 @@ impl Registry {
 impl fmt::Debug for Registry {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_tuple("Registry").field(&self.extensions()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::format::{Format, MARKDOWN};
+    use crate::ports::parser::{ParseError, ParseInput, ParsedDocument};
+
+    struct Reads(Format, u32);
+
+    impl Parser for Reads {
+        fn format(&self) -> Format {
+            self.0
+        }
+
+        fn version(&self) -> u32 {
+            self.1
+        }
+
+        fn parse(&self, _: &ParseInput<'_>) -> Result<ParsedDocument, ParseError> {
+            Ok(ParsedDocument::default())
+        }
+    }
+
+    fn recipe(class: Class, version: u32, headings: &[&str], chars: usize) -> Option<String> {
+        let parser: Arc<dyn Parser> = Arc::new(Reads(Format { class, ..MARKDOWN }, version));
+        let registry = Registry { parsers: vec![parser] };
+        let headings: Vec<String> = headings.iter().map(|&heading| heading.to_owned()).collect();
+        registry.recipe_of(&DocumentPath::new("a.md").unwrap(), &headings, chars)
+    }
+
+    // IDX-143 IDX-144 IDX-145 IDX-B14 IDX-B19
+    #[test]
+    fn a_recipe_changes_with_whatever_may_change_the_chunks_and_with_nothing_else() {
+        let plain = recipe(Class::Text, 1, &[], 3500);
+        assert_eq!(plain.as_deref(), Some("md/1"));
+        assert_eq!(recipe(Class::Text, 1, &[], 100), plain, "prose has no budget");
+        assert_ne!(recipe(Class::Text, 2, &[], 3500), plain);
+        let headings = recipe(Class::Text, 1, &["a", "b"], 3500);
+        assert_ne!(headings, plain);
+        assert_ne!(recipe(Class::Text, 1, &["a"], 3500), headings);
+        let code = recipe(Class::Code, 1, &[], 3500);
+        assert_ne!(code, plain);
+        assert_ne!(recipe(Class::Code, 1, &[], 100), code);
+        let registry = Registry { parsers: Vec::new() };
+        assert_eq!(registry.recipe_of(&DocumentPath::new("a.md").unwrap(), &[], 100), None);
     }
 }

@@ -10,11 +10,11 @@ use crate::adapters::model::encoder::ModelFolder;
 use crate::adapters::model::folder::{FolderModel, sha256_of};
 use crate::adapters::model::hub::{self, HubSettings};
 use crate::adapters::model::locate::{self, Absent, Located, ModelPlaces, OnnxFolder};
+use crate::adapters::model::offline_way;
 use crate::adapters::model::runtime::no_runtime;
-use crate::adapters::model::{in_full, offline_way};
 use crate::domain::embedding::ModelIdentity;
-use crate::ports::Cause;
 use crate::ports::embedder::{EmbedError, Embedder, EngineChoice, PrecisionChoice};
+use crate::ports::{Cause, chain};
 
 type Opened = Result<Arc<dyn Embedder>, EmbedError>;
 
@@ -38,6 +38,8 @@ pub struct Spec {
     pub window_tokens: usize,
     /// Whether it gets one text at a time.
     pub quantised: bool,
+    /// What each part of a long document begins with, if the document does.
+    pub lead: String,
 }
 
 /// How a local model is to be run.
@@ -62,12 +64,14 @@ impl LocalModel {
                 pooling: entry.pooling,
                 window_tokens: entry.window_tokens,
                 quantised: entry.quantised,
+                lead: entry.prefixes.document.to_string(),
             },
             Self::Folder(folder) => Spec {
                 identity: folder.identity.clone(),
                 pooling: folder.pooling,
                 window_tokens: folder.window_tokens,
                 quantised: false,
+                lead: folder.prefixes.document.to_string(),
             },
         }
     }
@@ -261,7 +265,7 @@ impl Opening {
                 match (self.native(&folder, None), onnx) {
                     // The native engine may not know this kind of model.
                     (Err(error), Some(onnx)) if self.has_runtime() => {
-                        tracing::warn!(model = name, error = in_full(&error), "trying ONNX");
+                        tracing::warn!(model = name, error = chain(&error), "trying ONNX");
                         self.onnx(onnx)
                     }
                     (opened, _) => opened,
@@ -272,7 +276,7 @@ impl Opening {
                 Ok(embedder) => Ok(Found::Ready(embedder)),
                 // Safetensors need no library, so a download may still help.
                 Err(error) if auto && self.has_safetensors() => {
-                    let onnx = in_full(&error);
+                    let onnx = chain(&error);
                     tracing::warn!(model = name, error = onnx, "trying safetensors");
                     Ok(Found::Nothing { onnx: Some(onnx) })
                 }
@@ -294,7 +298,7 @@ impl Opening {
         let read = self.native(&folder.root, Some(&folder.model));
         match read {
             Err(error) if self.run_as.engine == EngineChoice::Auto => {
-                let why = in_full(&error);
+                let why = chain(&error);
                 if self.has_runtime() {
                     tracing::warn!(model = self.model.identity().model, error = why, "trying ONNX");
                     return self.onnx(folder);
@@ -333,6 +337,7 @@ impl Opening {
             onnx: onnx.map(Path::to_owned),
             pooling: Some(spec.pooling),
             window_tokens: Some(spec.window_tokens),
+            lead: spec.lead.clone(),
         };
         let embedder = (self.engines.native)(&spec, &folder, precision)?;
         self.ready(&spec, embedder, root)
@@ -468,6 +473,7 @@ fn onnx(spec: &Spec, folder: OnnxFolder, runtime: &[PathBuf]) -> Opened {
         pooling: spec.pooling,
         window_tokens: spec.window_tokens,
         quantised: spec.quantised,
+        lead: spec.lead.clone(),
     };
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     Ok(Arc::new(FastEmbedEmbedder::open(model, runtime, cores)?))

@@ -160,7 +160,7 @@ impl Indexer {
             if unchanged && row.size_bytes != Some(size_bytes) {
                 sizes.push(Change::Resize { path: path.clone(), size_bytes });
             }
-            let recipe = self.registry.recipe_of(&path, &self.exclude_headings);
+            let recipe = self.recipe_of(&path);
             let made_by = moved.get(&path).unwrap_or(&row.recipe);
             let is_moved = moved.contains_key(&path);
             let work = if !unchanged || (is_moved && mode == ContextMode::Static) {
@@ -302,6 +302,12 @@ impl Indexer {
                 size_bytes: measured(&error),
             },
         }
+    }
+
+    /// What would make chunks of a document now.
+    pub(super) fn recipe_of(&self, path: &DocumentPath) -> Option<String> {
+        let chars = self.settings.max_chunk_chars;
+        self.registry.recipe_of(path, &self.exclude_headings, chars)
     }
 
     /// The size cap of a document, by the class of its format.

@@ -169,7 +169,7 @@ impl Indexer {
             fields: frontmatter::declared_fields(&metadata, declared),
             tags: metadata.tags,
             hash: content.hash,
-            recipe: self.registry.recipe_of(path, &self.exclude_headings),
+            recipe: self.recipe_of(path),
             size_bytes,
             indexed_at: (self.clock)(),
             path: path.clone(),
