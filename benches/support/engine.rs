@@ -67,7 +67,10 @@ impl Engine {
                 let chunks: Vec<String> = documents.iter().flatten().cloned().collect();
                 let groups = chunks.chunks(GROUP);
                 let embed = |group| runtime.block_on(encoder.embed_documents(group)).unwrap();
-                groups.flat_map(embed).map(|it| it.as_slice().to_vec()).collect()
+                groups
+                    .flat_map(|group| embed(group).embeddings)
+                    .map(|it| it.as_slice().to_vec())
+                    .collect()
             }
         }
     }

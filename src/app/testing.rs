@@ -20,7 +20,7 @@ use crate::domain::document::DocumentPath;
 use crate::domain::embedding::{Embedding, ModelIdentity};
 use crate::domain::format::EnabledFormats;
 use crate::ports::chunk_store::{StoredChunk, Summary};
-use crate::ports::embedder::{EmbedError, Embedder, Engine};
+use crate::ports::embedder::{EmbedError, Embedded, Embedder, Engine};
 use crate::ports::parser::Parser;
 
 /// A service over documents in memory.
@@ -130,6 +130,13 @@ fn model(
     ))
 }
 
+/// The window of [`Counting`], in words.
+pub(crate) const WINDOW_WORDS: usize = 200;
+
+fn exceeds(text: &str) -> bool {
+    text.split_whitespace().count() > WINDOW_WORDS
+}
+
 /// The hashing embedder, counting.
 pub(crate) struct Counting {
     embedder: HashingEmbedder,
@@ -178,7 +185,15 @@ impl Embedder for Counting {
         self.embedder.engine()
     }
 
-    async fn embed_documents(&self, texts: &[String]) -> Result<Vec<Embedding>, EmbedError> {
+    fn window_tokens(&self) -> Option<usize> {
+        Some(WINDOW_WORDS)
+    }
+
+    async fn exceed_window(&self, texts: &[String]) -> Result<Vec<bool>, EmbedError> {
+        Ok(texts.iter().map(|text| exceeds(text)).collect())
+    }
+
+    async fn embed_documents(&self, texts: &[String]) -> Result<Embedded, EmbedError> {
         if let Some(word) = &*self.refused.lock().unwrap()
             && texts.iter().any(|text| text.contains(word.as_str()))
         {
@@ -193,7 +208,8 @@ impl Embedder for Counting {
         if self.texts.fetch_add(texts.len(), Ordering::Relaxed) == 0 {
             *self.first.lock().unwrap() = texts.to_vec();
         }
-        self.embedder.embed_documents(texts).await
+        let embedded = self.embedder.embed_documents(texts).await?;
+        Ok(Embedded { in_parts: texts.iter().filter(|text| exceeds(text)).count(), ..embedded })
     }
 
     async fn embed_query(&self, text: &str) -> Result<Embedding, EmbedError> {

@@ -49,6 +49,35 @@ impl Embedding {
         Self(values)
     }
 
+    /// The mean direction of several, each of a weight.
+    ///
+    /// - Returns none if there is no such direction, as there are none or they
+    ///   cancel out.
+    ///
+    /// ```
+    /// use grooveseek::domain::embedding::Embedding;
+    ///
+    /// let [x, y] = [[1.0, 0.0], [0.0, 1.0]].map(|at| Embedding::from_stored(at.to_vec()));
+    /// let mean = Embedding::mean([(&x, 3), (&y, 4)]).unwrap();
+    /// assert_eq!(mean.as_slice(), [0.6, 0.8]);
+    /// assert_eq!(Embedding::mean([]), None);
+    /// ```
+    pub fn mean<'a>(parts: impl IntoIterator<Item = (&'a Self, usize)>) -> Option<Self> {
+        let mut sum: Vec<f64> = Vec::new();
+        for (part, weight) in parts {
+            sum.resize(part.dimension(), 0.0);
+            #[expect(clippy::cast_precision_loss, reason = "a weight has a few digits")]
+            let weight = weight as f64;
+            for (sum, &number) in sum.iter_mut().zip(&part.0) {
+                *sum += weight * f64::from(number);
+            }
+        }
+        let length = sum.iter().map(|number| number * number).sum::<f64>().sqrt();
+        #[expect(clippy::cast_possible_truncation, reason = "a quotient lies between −1 and 1")]
+        let values = sum.iter().map(|number| (number / length) as f32).collect();
+        Self::normalised(values).ok()
+    }
+
     /// How many numbers the vector has.
     pub fn dimension(&self) -> usize {
         self.0.len()

@@ -13,8 +13,10 @@ use crate::ports::Cause;
 ///   [`identity`](Self::identity).
 /// - n texts give n embeddings, in order; no text gives none.
 /// - The same text gives the same embedding, whatever it is embedded with.
-/// - Any text can be embedded, an empty one too; what exceeds the model's
-///   window is cut off at its end.
+/// - Any text can be embedded, an empty one too.
+/// - A document's text that is longer than the model's window is embedded in
+///   parts, if the window is known: it has one embedding, in which all parts
+///   count. A query is cut off at the window's end.
 ///
 /// `tests/contract/embedder.rs` holds every adapter to this.
 #[async_trait]
@@ -24,6 +26,22 @@ pub trait Embedder: Send + Sync {
 
     /// What computes the embeddings, for a person to read.
     fn engine(&self) -> Engine;
+
+    /// The most tokens that the model reads at once, special ones among them.
+    ///
+    /// - Returns none if that is not known, or if there is no such limit.
+    fn window_tokens(&self) -> Option<usize>;
+
+    /// Tells which texts of documents are longer than the window, without
+    /// embedding them.
+    ///
+    /// - `texts`: n strings.
+    /// - Returns n answers, in order, all false where no window is known.
+    ///
+    /// # Errors
+    ///
+    /// As [`embed_documents`](Self::embed_documents).
+    async fn exceed_window(&self, texts: &[String]) -> Result<Vec<bool>, EmbedError>;
 
     /// Embeds the texts of documents.
     ///
@@ -35,7 +53,7 @@ pub trait Embedder: Send + Sync {
     /// [`EmbedError::Unavailable`] if the model cannot be reached or run,
     /// [`EmbedError::Refused`] if it does not take these texts, and
     /// [`EmbedError::WrongShape`] if it answers with anything but n embeddings.
-    async fn embed_documents(&self, texts: &[String]) -> Result<Vec<Embedding>, EmbedError>;
+    async fn embed_documents(&self, texts: &[String]) -> Result<Embedded, EmbedError>;
 
     /// Embeds what was asked, ahead of any documents that wait.
     ///
@@ -43,6 +61,23 @@ pub trait Embedder: Send + Sync {
     ///
     /// As [`embed_documents`](Self::embed_documents).
     async fn embed_query(&self, text: &str) -> Result<Embedding, EmbedError>;
+}
+
+/// Texts as vectors.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Embedded {
+    /// One for each text, in order.
+    pub embeddings: Vec<Embedding>,
+    /// How many of the texts were longer than the model's window and were
+    /// embedded in parts; 0 where no window is known.
+    pub in_parts: usize,
+}
+
+impl From<Vec<Embedding>> for Embedded {
+    /// Of texts of which none was too long.
+    fn from(embeddings: Vec<Embedding>) -> Self {
+        Self { embeddings, in_parts: 0 }
+    }
 }
 
 /// What runs a model.

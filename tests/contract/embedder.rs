@@ -33,6 +33,7 @@ macro_rules! embedder_contract {
             no_text_gives_no_embedding,
             a_text_is_embedded_alike_whatever_it_comes_with,
             any_text_can_be_embedded,
+            all_of_a_long_text_counts_if_the_window_is_known,
             a_query_is_closest_to_the_document_with_its_words,
         }
     };
@@ -87,6 +88,7 @@ mod with_onnx {
             pooling: entry.pooling,
             window_tokens: entry.window_tokens,
             quantised: entry.quantised,
+            lead: String::new(),
         };
         let cores = NonZeroUsize::new(2).unwrap();
         Box::new(FastEmbedEmbedder::open(model, &[library], cores).unwrap())
@@ -142,7 +144,7 @@ fn owned(texts: &[&str]) -> Vec<String> {
 
 fn documents(embedder: &dyn Embedder, texts: &[&str]) -> Vec<Embedding> {
     let texts = owned(texts);
-    run(async { embedder.embed_documents(&texts).await.unwrap() })
+    run(async { embedder.embed_documents(&texts).await.unwrap().embeddings })
 }
 
 fn query(embedder: &dyn Embedder, text: &str) -> Embedding {
@@ -220,6 +222,28 @@ fn any_text_can_be_embedded(make: Make) {
         assert_unit(embedding, dimension, text);
         assert_unit(&query(&*embedder, text), dimension, text);
     }
+}
+
+// IDX-B23 IDX-159
+fn all_of_a_long_text_counts_if_the_window_is_known(make: Make) {
+    let embedder = make();
+    let tides = "The tide comes in twice a day. ".repeat(100);
+    let texts = owned(&[&tides, TEXTS[1], &format!("{tides}{}", TEXTS[1].repeat(20)), TEXTS[0]]);
+    let (embedded, exceed) = run(async {
+        let exceed = embedder.exceed_window(&texts).await.unwrap();
+        (embedder.embed_documents(&texts).await.unwrap(), exceed)
+    });
+    let known = embedder.window_tokens().is_some();
+    assert_eq!(exceed, [known, false, known, false]);
+    assert_eq!(embedded.in_parts, if known { 2 } else { 0 });
+    if let [tides, pie, both, _] = &embedded.embeddings[..]
+        && known
+    {
+        assert!(both.cosine(pie) > tides.cosine(pie) + 0.05, "{}", both.cosine(pie));
+        let cut = [&texts[0], &texts[2]].map(|text| query(&*embedder, text));
+        assert_same(&cut[0], &cut[1], "two queries that begin alike");
+    }
+    assert!(run(embedder.exceed_window(&[])).unwrap().is_empty());
 }
 
 fn a_query_is_closest_to_the_document_with_its_words(make: Make) {

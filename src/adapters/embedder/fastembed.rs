@@ -13,10 +13,11 @@ use fastembed::{
 use futures::stream::{self, StreamExt, TryStreamExt};
 use ort::environment::Environment;
 use serde_json::Value;
-use tokenizers::Tokenizer;
+use tokenizers::{PostProcessor, Tokenizer};
 use tokio::sync::Semaphore;
 
 use crate::adapters::model::catalogue::Pooling;
+use crate::adapters::model::encoder::parts::{Part, Splitter, whole};
 use crate::adapters::model::locate::OnnxFolder;
 use crate::adapters::model::onnx::{
     MOST_SESSIONS, SHARED_FROM_BYTES, data_folder, json_of, read, size_bytes, tokenizer_files,
@@ -24,7 +25,7 @@ use crate::adapters::model::onnx::{
 use crate::adapters::model::runtime::environment;
 use crate::domain::embedding::{Embedding, ModelIdentity};
 use crate::ports::Cause;
-use crate::ports::embedder::{EmbedError, Embedder, Engine};
+use crate::ports::embedder::{EmbedError, Embedded, Embedder, Engine};
 
 /// A model as ONNX, before it is opened.
 #[derive(Clone, Debug)]
@@ -40,13 +41,15 @@ pub struct OnnxModel {
     /// Whether it computes a scale for each batch, so that a text's vector would
     /// depend on its company.
     pub quantised: bool,
+    /// What each part of a long document begins with, if the document does.
+    pub lead: String,
 }
 
 /// Embeds with FastEmbed. A query never waits for more than one batch of
 /// documents, and for none where the model is small enough to be held twice.
 pub struct FastEmbedEmbedder {
     identity: ModelIdentity,
-    tokenizer: Arc<Tokenizer>,
+    windows: Arc<Windows>,
     queries: Arc<Sessions>,
     documents: Arc<Sessions>,
     /// One for each batch of documents that may be under way, so that those who
@@ -82,7 +85,7 @@ impl FastEmbedEmbedder {
         let recipe = Recipe::read(&model, environment, parallel).map_err(&unavailable)?;
         let (identity, shared, quantised) = (model.identity, recipe.shared, model.quantised);
         let first = recipe.open().map_err(&unavailable)?;
-        let tokenizer = Arc::new(first.tokenizer.clone());
+        let windows = Arc::new(Windows::of(&first.tokenizer, model.lead).map_err(&unavailable)?);
         let recipe = Arc::new(recipe);
         let queries = Arc::new(Sessions::new(Arc::clone(&recipe), what.clone(), 1, Some(first)));
         let parallel = if shared { 1 } else { parallel.get().min(MOST_SESSIONS) };
@@ -92,19 +95,43 @@ impl FastEmbedEmbedder {
             Arc::new(Sessions::new(recipe, what, parallel, None))
         };
         let turns = Semaphore::new(parallel);
-        Ok(Self { identity, tokenizer, queries, documents, turns, parallel, quantised })
+        Ok(Self { identity, windows, queries, documents, turns, parallel, quantised })
     }
 
-    async fn batches(&self, texts: Arc<Vec<String>>) -> Result<Vec<Vec<usize>>, EmbedError> {
-        let tokenizer = Arc::clone(&self.tokenizer);
-        let lengths = tokio::task::spawn_blocking(move || {
-            let length = |text: &String| Ok(tokenizer.encode_fast(text.as_str(), true)?.len());
-            texts.iter().map(length).collect::<Result<Vec<usize>, tokenizers::Error>>()
-        });
-        let lengths = lengths.await.map_err(|error| self.documents.unavailable(error.into()))?;
-        let lengths = lengths.map_err(|error| self.documents.unavailable(error))?;
+    /// Does something with each text and the window, on a thread that may block.
+    async fn compare<T: Send + 'static>(
+        &self,
+        texts: &[String],
+        with: impl Fn(&Windows, &str) -> Result<T, String> + Send + 'static,
+    ) -> Result<Vec<T>, EmbedError> {
+        let (windows, texts) = (Arc::clone(&self.windows), texts.to_vec());
+        let compare =
+            move || texts.iter().map(|text| with(&windows, text)).collect::<Result<_, _>>();
+        let compared = tokio::task::spawn_blocking(compare).await;
+        let compared = compared.map_err(|error| self.documents.unavailable(error.into()))?;
+        compared.map_err(|error| self.documents.unavailable(error.into()))
+    }
+
+    /// Embeds parts of texts, in their order.
+    async fn embed_parts(&self, parts: &[Part]) -> Result<Vec<Embedding>, EmbedError> {
+        let lengths: Vec<usize> = parts.iter().map(|part| part.length).collect();
         let budget = if self.quantised { 0 } else { BATCH_TOKENS };
-        Ok(batches_of_one_length(&lengths, budget))
+        let done: Vec<Vec<(usize, Embedding)>> =
+            stream::iter(batches_of_one_length(&lengths, budget))
+                .map(|batch| {
+                    let parts = batch.iter().filter_map(|&index| parts.get(index));
+                    let texts: Vec<String> = parts.map(|part| part.text.clone()).collect();
+                    async move {
+                        let embeddings = self.embed_batch(texts).await?;
+                        Ok(batch.into_iter().zip(embeddings).collect())
+                    }
+                })
+                .buffer_unordered(self.parallel)
+                .try_collect()
+                .await?;
+        let mut embeddings: Vec<(usize, Embedding)> = done.into_iter().flatten().collect();
+        embeddings.sort_by_key(|(index, _)| *index);
+        Ok(embeddings.into_iter().map(|(_, embedding)| embedding).collect())
     }
 
     async fn embed_batch(&self, batch: Vec<String>) -> Result<Vec<Embedding>, EmbedError> {
@@ -124,24 +151,28 @@ impl Embedder for FastEmbedEmbedder {
         Engine { name: "onnx", precision: if self.quantised { "int8" } else { "f32" } }
     }
 
-    async fn embed_documents(&self, texts: &[String]) -> Result<Vec<Embedding>, EmbedError> {
-        let texts = Arc::new(texts.to_vec());
-        let batches = self.batches(Arc::clone(&texts)).await?;
-        let done: Vec<Vec<(usize, Embedding)>> = stream::iter(batches)
-            .map(|batch| {
-                let of_batch: Vec<String> =
-                    batch.iter().filter_map(|&index| texts.get(index).cloned()).collect();
-                async move {
-                    let embeddings = self.embed_batch(of_batch).await?;
-                    Ok(batch.into_iter().zip(embeddings).collect())
-                }
-            })
-            .buffer_unordered(self.parallel)
-            .try_collect()
-            .await?;
-        let mut embeddings: Vec<(usize, Embedding)> = done.into_iter().flatten().collect();
-        embeddings.sort_by_key(|(index, _)| *index);
-        Ok(embeddings.into_iter().map(|(_, embedding)| embedding).collect())
+    fn window_tokens(&self) -> Option<usize> {
+        Some(self.windows.tokens)
+    }
+
+    async fn exceed_window(&self, texts: &[String]) -> Result<Vec<bool>, EmbedError> {
+        self.compare(texts, |windows, text| windows.splitter().exceeds(text)).await
+    }
+
+    async fn embed_documents(&self, texts: &[String]) -> Result<Embedded, EmbedError> {
+        let parts = self.compare(texts, |windows, text| windows.splitter().split(text)).await?;
+        let counts: Vec<usize> = parts.iter().map(Vec::len).collect();
+        let parts: Vec<Part> = parts.into_iter().flatten().collect();
+        let embeddings = self.embed_parts(&parts).await?;
+        let mut weighed = embeddings.into_iter().zip(parts.iter().map(|part| part.tokens));
+        let of_text = |&count: &usize| {
+            let reason = "a text has no part".to_owned();
+            let parts = weighed.by_ref().take(count).collect();
+            whole(parts).ok_or(EmbedError::WrongShape { reason })
+        };
+        let embeddings = counts.iter().map(of_text).collect::<Result<_, _>>()?;
+        let in_parts = counts.iter().filter(|count| **count > 1).count();
+        Ok(Embedded { embeddings, in_parts })
     }
 
     async fn embed_query(&self, text: &str) -> Result<Embedding, EmbedError> {
@@ -159,6 +190,41 @@ impl fmt::Debug for FastEmbedEmbedder {
             .field("identity", &self.identity)
             .field("parallel", &self.parallel)
             .finish_non_exhaustive()
+    }
+}
+
+/// A model's tokenizer and its window.
+struct Windows {
+    /// Neither cuts nor pads.
+    tokenizer: Tokenizer,
+    /// What the model reads at once.
+    tokens: usize,
+    /// What each part of a long document begins with, if the document does.
+    lead: String,
+}
+
+impl Windows {
+    /// - `tokenizer`: of a session, which cuts at the window.
+    fn of(tokenizer: &Tokenizer, lead: String) -> Result<Self, Cause> {
+        let cut = tokenizer.get_truncation().ok_or("FastEmbed's tokenizer knows no window")?;
+        let tokens = cut.max_length;
+        let mut tokenizer = tokenizer.clone();
+        tokenizer.with_padding(None);
+        tokenizer.with_truncation(None)?;
+        let windows = Self { tokenizer, tokens, lead };
+        if tokens <= windows.special() {
+            return Err(format!("its window of {tokens} tokens has no room for a text").into());
+        }
+        Ok(windows)
+    }
+
+    fn special(&self) -> usize {
+        self.tokenizer.get_post_processor().map_or(0, |it| it.added_tokens(false))
+    }
+
+    fn splitter(&self) -> Splitter<'_> {
+        let room = self.tokens.saturating_sub(self.special());
+        Splitter { tokenizer: &self.tokenizer, room, lead: &self.lead }
     }
 }
 

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use crate::domain::embedding::Embedding;
 use crate::domain::embedding::ModelIdentity;
 use crate::ports::embedder::EmbedError;
+use crate::ports::embedder::Embedded;
 use crate::ports::embedder::Embedder;
 use crate::ports::embedder::Engine;
 
@@ -110,8 +111,16 @@ impl Embedder for HashingEmbedder {
         Engine { name: "hashing", precision: "f32" }
     }
 
-    async fn embed_documents(&self, texts: &[String]) -> Result<Vec<Embedding>, EmbedError> {
-        Ok(texts.iter().map(|text| self.embed(text)).collect())
+    fn window_tokens(&self) -> Option<usize> {
+        None
+    }
+
+    async fn exceed_window(&self, texts: &[String]) -> Result<Vec<bool>, EmbedError> {
+        Ok(vec![false; texts.len()])
+    }
+
+    async fn embed_documents(&self, texts: &[String]) -> Result<Embedded, EmbedError> {
+        Ok(texts.iter().map(|text| self.embed(text)).collect::<Vec<_>>().into())
     }
 
     async fn embed_query(&self, text: &str) -> Result<Embedding, EmbedError> {

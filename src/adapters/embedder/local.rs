@@ -38,6 +38,8 @@ pub struct Spec {
     pub window_tokens: usize,
     /// Whether it gets one text at a time.
     pub quantised: bool,
+    /// What each part of a long document begins with, if the document does.
+    pub lead: String,
 }
 
 /// How a local model is to be run.
@@ -62,12 +64,14 @@ impl LocalModel {
                 pooling: entry.pooling,
                 window_tokens: entry.window_tokens,
                 quantised: entry.quantised,
+                lead: entry.prefixes.document.to_string(),
             },
             Self::Folder(folder) => Spec {
                 identity: folder.identity.clone(),
                 pooling: folder.pooling,
                 window_tokens: folder.window_tokens,
                 quantised: false,
+                lead: folder.prefixes.document.to_string(),
             },
         }
     }
@@ -333,6 +337,7 @@ impl Opening {
             onnx: onnx.map(Path::to_owned),
             pooling: Some(spec.pooling),
             window_tokens: Some(spec.window_tokens),
+            lead: spec.lead.clone(),
         };
         let embedder = (self.engines.native)(&spec, &folder, precision)?;
         self.ready(&spec, embedder, root)
@@ -468,6 +473,7 @@ fn onnx(spec: &Spec, folder: OnnxFolder, runtime: &[PathBuf]) -> Opened {
         pooling: spec.pooling,
         window_tokens: spec.window_tokens,
         quantised: spec.quantised,
+        lead: spec.lead.clone(),
     };
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     Ok(Arc::new(FastEmbedEmbedder::open(model, runtime, cores)?))

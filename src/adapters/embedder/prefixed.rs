@@ -7,10 +7,11 @@ use async_trait::async_trait;
 
 use crate::adapters::model::catalogue::Prefixes;
 use crate::domain::embedding::{Embedding, ModelIdentity};
-use crate::ports::embedder::{EmbedError, Embedder, Engine};
+use crate::ports::embedder::{EmbedError, Embedded, Embedder, Engine};
 
 /// An embedder whose model was trained with a prefix for queries and another
-/// for documents. Whatever runs the model, the prefixes are the same.
+/// for documents. Whatever runs the model, the prefixes are the same. What splits
+/// a long document repeats the prefix in front of each part.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -35,6 +36,11 @@ impl PrefixedEmbedder {
     pub fn new(inner: Arc<dyn Embedder>, prefixes: Prefixes) -> Self {
         Self { inner, prefixes }
     }
+
+    fn of_documents(&self, texts: &[String]) -> Vec<String> {
+        let prefix = &self.prefixes.document;
+        texts.iter().map(|text| format!("{prefix}{text}")).collect()
+    }
 }
 
 #[async_trait]
@@ -47,10 +53,16 @@ impl Embedder for PrefixedEmbedder {
         self.inner.engine()
     }
 
-    async fn embed_documents(&self, texts: &[String]) -> Result<Vec<Embedding>, EmbedError> {
-        let prefix = &self.prefixes.document;
-        let texts: Vec<String> = texts.iter().map(|text| format!("{prefix}{text}")).collect();
-        self.inner.embed_documents(&texts).await
+    fn window_tokens(&self) -> Option<usize> {
+        self.inner.window_tokens()
+    }
+
+    async fn exceed_window(&self, texts: &[String]) -> Result<Vec<bool>, EmbedError> {
+        self.inner.exceed_window(&self.of_documents(texts)).await
+    }
+
+    async fn embed_documents(&self, texts: &[String]) -> Result<Embedded, EmbedError> {
+        self.inner.embed_documents(&self.of_documents(texts)).await
     }
 
     async fn embed_query(&self, text: &str) -> Result<Embedding, EmbedError> {
@@ -83,8 +95,8 @@ mod tests {
         let texts = ["tide".to_owned(), "moon".to_owned()];
         let expected = ["read tide".to_owned(), "read moon".to_owned()];
         assert_eq!(
-            embedder.embed_documents(&texts).await.unwrap(),
-            inner.embed_documents(&expected).await.unwrap()
+            embedder.embed_documents(&texts).await.unwrap().embeddings,
+            inner.embed_documents(&expected).await.unwrap().embeddings
         );
     }
 }

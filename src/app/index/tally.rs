@@ -33,6 +33,8 @@ pub(super) struct Inputs {
     pub(super) rejected: u64,
     /// Whether it took any text at all.
     pub(super) accepted: bool,
+    /// How many texts it embedded in parts, as they are longer than its window.
+    pub(super) in_parts: usize,
 }
 
 /// What a change came to, as far as it is told.

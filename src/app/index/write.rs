@@ -14,7 +14,7 @@ use crate::domain::document::DocumentPath;
 use crate::domain::embedding::Embedding;
 use crate::domain::frontmatter::UNPARSED_TAG;
 use crate::ports::chunk_store::{Change, Document, NewChunk, Snapshot, StoredChunk};
-use crate::ports::embedder::EmbedError;
+use crate::ports::embedder::{EmbedError, Embedded};
 
 /// How much text is embedded and committed together: enough to keep every
 /// processor busy, little enough to lose or to wait for.
@@ -327,7 +327,8 @@ impl Indexer {
             Err(EmbedError::Refused { accepted_others, .. }) => *accepted_others,
             Err(_) => false,
         };
-        let vectors = vectors?;
+        let Embedded { embeddings: vectors, in_parts } = vectors?;
+        tally.inputs.in_parts += in_parts;
         if vectors.len() != texts.len() {
             let reason = format!("{} embeddings for {} texts", vectors.len(), texts.len());
             return Err(EmbedError::WrongShape { reason });

@@ -332,7 +332,7 @@ async fn embed_once(
     let documents = embedder.embed_documents(&[SENTENCE.to_owned()]).await;
     let documents = documents.map_err(|error| chain(&error))?;
     let expected = model.identity().dimension;
-    for embedding in documents.iter().chain([&query]) {
+    for embedding in documents.embeddings.iter().chain([&query]) {
         if embedding.dimension() != expected {
             return Err(format!("{} numbers instead of {expected}", embedding.dimension()));
         }

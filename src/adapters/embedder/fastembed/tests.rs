@@ -155,6 +155,7 @@ fn minilm() -> FastEmbedEmbedder {
         pooling: entry.pooling,
         window_tokens: entry.window_tokens,
         quantised: entry.quantised,
+        lead: String::new(),
     };
     let cores = NonZeroUsize::new(2).unwrap();
     FastEmbedEmbedder::open(model, &[variable("ORT_DYLIB_PATH")], cores).unwrap()
@@ -195,7 +196,7 @@ async fn documents_keep_their_order_and_equal_the_query() {
     let cut = "word ".repeat(254);
     let texts: Vec<String> =
         ["one", "two words", "", "three", &long, "one", &cut, "日本語"].map(str::to_owned).to_vec();
-    let embeddings = embedder.embed_documents(&texts).await.unwrap();
+    let embeddings = embedder.embed_documents(&texts).await.unwrap().embeddings;
     assert_eq!(embeddings.len(), texts.len());
     for (text, embedding) in texts.iter().zip(&embeddings) {
         let alone = embedder.embed_query(text).await.unwrap();
@@ -205,7 +206,7 @@ async fn documents_keep_their_order_and_equal_the_query() {
     }
     assert!(embeddings[4].cosine(&embeddings[6]) > 0.999_999);
     assert!(embeddings[0].cosine(&embeddings[1]) < 0.99);
-    assert!(embedder.embed_documents(&[]).await.unwrap().is_empty());
+    assert!(embedder.embed_documents(&[]).await.unwrap().embeddings.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -221,8 +222,8 @@ async fn the_native_engine_gives_the_same_embeddings() {
         ["", "ok", "Tokio spawns a task on the runtime.", "日本語の文書", "naïve café", &long]
             .map(str::to_owned)
             .to_vec();
-    let left = onnx.embed_documents(&texts).await.unwrap();
-    let right = native.embed_documents(&texts).await.unwrap();
+    let left = onnx.embed_documents(&texts).await.unwrap().embeddings;
+    let right = native.embed_documents(&texts).await.unwrap().embeddings;
     for (text, (left, right)) in texts.iter().zip(left.iter().zip(&right)) {
         let cosine = left.cosine(right);
         assert!(cosine > 0.999, "{cosine} {text:.40}");
@@ -236,7 +237,10 @@ async fn a_query_does_not_wait_for_the_documents() {
     let texts: Vec<String> = (0..60).map(|n| format!("{n} {}", "filler ".repeat(200))).collect();
     let documents = Arc::clone(&embedder);
     let started = std::time::Instant::now();
-    let run = tokio::spawn(async move { documents.embed_documents(&texts).await.unwrap().len() });
+    let run =
+        tokio::spawn(
+            async move { documents.embed_documents(&texts).await.unwrap().embeddings.len() },
+        );
     tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     embedder.embed_query("a question").await.unwrap();
     let query = started.elapsed();
@@ -256,6 +260,7 @@ fn a_model_of_another_width_is_refused() {
         pooling: Pooling::Cls,
         window_tokens: 512,
         quantised: false,
+        lead: String::new(),
     };
     let cores = NonZeroUsize::new(1).unwrap();
     let error = FastEmbedEmbedder::open(model, &[variable("ORT_DYLIB_PATH")], cores).unwrap_err();

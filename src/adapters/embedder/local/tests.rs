@@ -13,7 +13,7 @@ use super::*;
 use crate::adapters::model::catalogue;
 use crate::adapters::model::hub::tests::{FakeHub, Fault};
 use crate::domain::embedding::Embedding;
-use crate::ports::embedder::Engine;
+use crate::ports::embedder::{Embedded, Engine};
 
 static ENTRY: ModelEntry = ModelEntry {
     name: "tiny",
@@ -88,8 +88,16 @@ impl Embedder for Fake {
         Engine { name: self.1, precision: "f32" }
     }
 
-    async fn embed_documents(&self, _: &[String]) -> Result<Vec<Embedding>, EmbedError> {
-        Ok(Vec::new())
+    fn window_tokens(&self) -> Option<usize> {
+        None
+    }
+
+    async fn exceed_window(&self, texts: &[String]) -> Result<Vec<bool>, EmbedError> {
+        Ok(vec![false; texts.len()])
+    }
+
+    async fn embed_documents(&self, _: &[String]) -> Result<Embedded, EmbedError> {
+        Ok(Embedded::default())
     }
 
     async fn embed_query(&self, _: &str) -> Result<Embedding, EmbedError> {

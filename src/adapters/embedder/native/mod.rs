@@ -16,11 +16,12 @@ use crate::adapters::model::encoder::config::Shape;
 use crate::adapters::model::encoder::error::LoadError;
 use crate::adapters::model::encoder::layer::Formats;
 use crate::adapters::model::encoder::loaded::{BATCH_TOKENS, Loaded, Packed};
+use crate::adapters::model::encoder::parts::whole;
 use crate::adapters::model::encoder::threads::{Failure, Queue, Threads, on_blocking_thread};
 use crate::adapters::model::encoder::tokens::Sequence;
 use crate::domain::embedding::{Embedding, ModelIdentity};
 use crate::ports::Cause;
-use crate::ports::embedder::{EmbedError, Embedder, Engine};
+use crate::ports::embedder::{EmbedError, Embedded, Embedder, Engine};
 
 /// An embedder that runs a model of the BERT or XLM-RoBERTa family from a local
 /// folder on the processor.
@@ -133,15 +134,29 @@ impl Embedder for NativeEncoder {
         self.engine.clone()
     }
 
-    async fn embed_documents(&self, texts: &[String]) -> Result<Vec<Embedding>, EmbedError> {
+    fn window_tokens(&self) -> Option<usize> {
+        Some(self.model.loaded.shape.window_tokens)
+    }
+
+    async fn exceed_window(&self, texts: &[String]) -> Result<Vec<bool>, EmbedError> {
+        let model = Arc::clone(&self.model);
+        let drained =
+            self.threads.drain(texts.to_vec(), move |queue| model.compare_next(queue)).await;
+        let (exceed, _) = drained.map_err(|failure| self.error(failure))?;
+        Ok(exceed)
+    }
+
+    async fn embed_documents(&self, texts: &[String]) -> Result<Embedded, EmbedError> {
         let model = Arc::clone(&self.model);
         let drained =
             self.threads.drain(texts.to_vec(), move |queue| model.embed_next(queue)).await;
-        let (embeddings, is_last) = drained.map_err(|failure| self.error(failure))?;
+        let (embedded, is_last) = drained.map_err(|failure| self.error(failure))?;
         if is_last {
             self.model.loaded.rest();
         }
-        Ok(embeddings)
+        let in_parts = embedded.iter().filter(|(_, parts)| *parts > 1).count();
+        let embeddings = embedded.into_iter().map(|(embedding, _)| embedding).collect();
+        Ok(Embedded { embeddings, in_parts })
     }
 
     async fn embed_query(&self, text: &str) -> Result<Embedding, EmbedError> {
@@ -165,6 +180,27 @@ struct Model {
     documents: Packed,
     /// In 32 bits, unless documents are.
     queries: Option<Packed>,
+    /// What each part of a long document begins with, if the document does.
+    lead: String,
+}
+
+/// The embedding of a text, and of how many parts it is made.
+type Whole = (Embedding, usize);
+
+/// Splits sequences into those that are embedded together.
+fn batches(mut sequences: &[Sequence]) -> impl Iterator<Item = &[Sequence]> {
+    std::iter::from_fn(move || {
+        let mut tokens = 0;
+        let more = |sequence: &&Sequence| {
+            let more = tokens < BATCH_TOKENS;
+            tokens += sequence.tokens.len();
+            more
+        };
+        let count = sequences.iter().take_while(more).count();
+        let (batch, rest) = sequences.split_at(count);
+        sequences = rest;
+        (count > 0).then_some(batch)
+    })
 }
 
 impl Model {
@@ -174,6 +210,7 @@ impl Model {
             loaded: Loaded::open(folder, shape, isa)?,
             documents: Packed::new(formats),
             queries: (formats != Formats::F32).then(|| Packed::new(Formats::F32)),
+            lead: folder.lead.clone(),
         })
     }
 
@@ -183,23 +220,42 @@ impl Model {
         embeddings.into_iter().next().ok_or(EmbedFailure::NoDirection)
     }
 
+    /// Takes the next text of a call and compares it with the window.
+    fn compare_next(&self, queue: &Queue<String>) -> Result<Vec<(usize, bool)>, EmbedFailure> {
+        let Some((place, text)) = queue.take() else { return Ok(Vec::new()) };
+        let exceeds = self.loaded.tokens.exceed(text).map_err(EmbedFailure::Tokens)?;
+        Ok(vec![(place, exceeds)])
+    }
+
     /// Takes the next few texts of a call and embeds them.
     ///
-    /// - Returns each with its place among all; nothing once none is left.
-    fn embed_next(&self, queue: &Queue<String>) -> Result<Vec<(usize, Embedding)>, EmbedFailure> {
-        let (mut places, mut texts, mut token_count) = (Vec::new(), Vec::new(), 0);
+    /// - Returns each with its place among all and the number of its parts;
+    ///   nothing once none is left.
+    fn embed_next(&self, queue: &Queue<String>) -> Result<Vec<(usize, Whole)>, EmbedFailure> {
+        let (mut places, mut parts, mut weights) = (Vec::new(), Vec::new(), Vec::new());
+        let mut token_count = 0;
         while token_count < BATCH_TOKENS {
             let Some((place, text)) = queue.take() else { break };
-            let sequence = self.loaded.tokens.of(text).map_err(EmbedFailure::Tokens)?;
-            token_count += sequence.tokens.len();
-            places.push(place);
-            texts.push(sequence);
+            let of_text = self.loaded.tokens.of_parts(text, &self.lead);
+            let of_text = of_text.map_err(EmbedFailure::Tokens)?;
+            places.push((place, of_text.len()));
+            for (sequence, weight) in of_text {
+                token_count += sequence.tokens.len();
+                parts.push(sequence);
+                weights.push(weight);
+            }
         }
-        if texts.is_empty() {
-            return Ok(Vec::new());
+        let mut embeddings = Vec::with_capacity(parts.len());
+        for batch in batches(&parts) {
+            embeddings.extend(self.embed(&self.documents, batch)?);
         }
-        let embeddings = self.embed(&self.documents, &texts)?;
-        Ok(places.into_iter().zip(embeddings).collect())
+        let mut parts = embeddings.into_iter().zip(weights);
+        let of_text = |(place, count)| {
+            let parts: Vec<(Embedding, usize)> = parts.by_ref().take(count).collect();
+            let embedding = whole(parts).ok_or(EmbedFailure::NoDirection)?;
+            Ok((place, (embedding, count)))
+        };
+        places.into_iter().map(of_text).collect()
     }
 
     fn embed(&self, packed: &Packed, texts: &[Sequence]) -> Result<Vec<Embedding>, EmbedFailure> {

@@ -24,7 +24,7 @@ use serde_json::json;
 use crate::adapters::embedder::openai::attempt::{Attempt, Failure};
 use crate::adapters::embedder::openai::wait::Wait;
 use crate::domain::embedding::{Embedding, ModelIdentity};
-use crate::ports::embedder::{EmbedError, Embedder, Engine};
+use crate::ports::embedder::{EmbedError, Embedded, Embedder, Engine};
 
 pub use crate::adapters::embedder::openai::address::identity;
 pub use crate::adapters::embedder::openai::key::{KeySource, Secret};
@@ -229,7 +229,15 @@ impl Embedder for OpenAiEmbedder {
         Engine { name: "endpoint", precision: "as sent" }
     }
 
-    async fn embed_documents(&self, texts: &[String]) -> Result<Vec<Embedding>, EmbedError> {
+    fn window_tokens(&self) -> Option<usize> {
+        None
+    }
+
+    async fn exceed_window(&self, texts: &[String]) -> Result<Vec<bool>, EmbedError> {
+        Ok(vec![false; texts.len()])
+    }
+
+    async fn embed_documents(&self, texts: &[String]) -> Result<Embedded, EmbedError> {
         let accepted = AtomicBool::new(false);
         let send = async |batch: &[String]| {
             let embeddings = self.send(&self.endpoint.document_model, batch).await?;
@@ -242,7 +250,7 @@ impl Embedder for OpenAiEmbedder {
                 .try_collect()
                 .await;
         match batches {
-            Ok(batches) => Ok(batches.into_iter().flatten().collect()),
+            Ok(batches) => Ok(batches.into_iter().flatten().collect::<Vec<_>>().into()),
             Err(refusal) => Err(refusal.into_error(accepted.load(Ordering::Relaxed))),
         }
     }

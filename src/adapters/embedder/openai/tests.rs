@@ -53,7 +53,7 @@ async fn a_request_names_model_and_inputs_and_bears_the_key() {
     let key = Some(KeySource::Given(Secret::new("k3y")));
     let endpoint = Endpoint { key, request_dimensions: true, ..of(&fake) };
     let embedder = embedder(endpoint);
-    embedder.embed_documents(&texts(2)).await.unwrap();
+    embedder.embed_documents(&texts(2)).await.unwrap().embeddings;
     embedder.embed_query("what?").await.unwrap();
     let received = fake.take();
     assert_eq!(received[0].target, "/v1/embeddings");
@@ -73,7 +73,7 @@ async fn a_request_names_model_and_inputs_and_bears_the_key() {
 #[tokio::test]
 async fn without_a_key_and_a_wish_a_request_has_neither() {
     let fake = FakeEndpoint::new(&[]);
-    embedder(of(&fake)).embed_documents(&texts(1)).await.unwrap();
+    embedder(of(&fake)).embed_documents(&texts(1)).await.unwrap().embeddings;
     let received = &fake.take()[0];
     assert!(received.body.get("dimensions").is_none());
     assert!(!received.headers.iter().any(|line| line.to_lowercase().starts_with("authorization")));
@@ -86,17 +86,17 @@ async fn many_texts_go_in_batches_some_at_a_time_and_come_back_in_order() {
     fake.always(Some(Act::EmbedAfter(Duration::from_millis(100))));
     let embedder = embedder(of(&fake));
     let texts = texts(64 * 6 + 1);
-    let all = embedder.embed_documents(&texts).await.unwrap();
+    let all = embedder.embed_documents(&texts).await.unwrap().embeddings;
     let sizes: Vec<usize> =
         fake.take().iter().map(|one| one.body["input"].as_array().unwrap().len()).collect();
     assert_eq!(sizes.iter().sum::<usize>(), texts.len());
     assert!(sizes.iter().all(|size| *size <= 64), "{sizes:?}");
     assert!((2..=IN_FLIGHT).contains(&fake.most_at_once()), "{}", fake.most_at_once());
     for place in [0, 63, 64, 200, 384] {
-        let alone = embedder.embed_documents(&texts[place..=place]).await.unwrap();
+        let alone = embedder.embed_documents(&texts[place..=place]).await.unwrap().embeddings;
         assert_eq!(alone[0], all[place]);
     }
-    assert!(embedder.embed_documents(&[]).await.unwrap().is_empty());
+    assert!(embedder.embed_documents(&[]).await.unwrap().embeddings.is_empty());
 }
 
 // IDX-167
@@ -104,8 +104,8 @@ async fn many_texts_go_in_batches_some_at_a_time_and_come_back_in_order() {
 async fn the_order_of_entries_does_not_matter() {
     let fake = FakeEndpoint::new(&[Act::Embed, Act::EmbedBackwards]);
     let embedder = embedder(of(&fake));
-    let forwards = embedder.embed_documents(&texts(5)).await.unwrap();
-    assert_eq!(embedder.embed_documents(&texts(5)).await.unwrap(), forwards);
+    let forwards = embedder.embed_documents(&texts(5)).await.unwrap().embeddings;
+    assert_eq!(embedder.embed_documents(&texts(5)).await.unwrap().embeddings, forwards);
 }
 
 // CFG-58
@@ -114,7 +114,7 @@ async fn a_text_is_cut_by_characters_before_it_is_sent() {
     let fake = FakeEndpoint::new(&[]);
     let embedder = embedder(Endpoint { max_input_chars: 3, ..of(&fake) });
     let texts = ["日本語です", "abc", "ab"].map(str::to_owned);
-    embedder.embed_documents(&texts).await.unwrap();
+    embedder.embed_documents(&texts).await.unwrap().embeddings;
     embedder.embed_query("äöüß").await.unwrap();
     let received = fake.take();
     assert_eq!(received[0].body["input"], json!(["日本語", "abc", "ab"]));
@@ -175,7 +175,7 @@ async fn what_may_pass_is_tried_again_and_then_succeeds() {
     let busy = |code| Act::Answer(code, now, String::new());
     let fake = FakeEndpoint::new(&[busy(429), busy(500), busy(599)]);
     let embedder = embedder(Endpoint { max_retries: 3, ..of(&fake) });
-    assert_eq!(embedder.embed_documents(&texts(1)).await.unwrap().len(), 1);
+    assert_eq!(embedder.embed_documents(&texts(1)).await.unwrap().embeddings.len(), 1);
     assert_eq!(fake.take().len(), 4);
 }
 
@@ -185,7 +185,7 @@ async fn a_connection_that_is_dropped_before_an_answer_is_tried_again() {
     let fake = FakeEndpoint::new(&[Act::Drop]);
     let embedder = embedder(Endpoint { max_retries: 1, ..of(&fake) });
     let start = Instant::now();
-    assert_eq!(embedder.embed_documents(&texts(1)).await.unwrap().len(), 1);
+    assert_eq!(embedder.embed_documents(&texts(1)).await.unwrap().embeddings.len(), 1);
     assert!(start.elapsed() >= Duration::from_secs(1), "a wait comes first");
     assert_eq!(fake.take().len(), 2);
 }
@@ -225,7 +225,7 @@ async fn silence_is_a_failure_that_may_pass_and_nobody_listening_too() {
     let fake = FakeEndpoint::new(&[Act::Silence]);
     let timeout = Duration::from_millis(300);
     let patient = embedder(Endpoint { timeout, max_retries: 1, ..of(&fake) });
-    assert_eq!(patient.embed_documents(&texts(1)).await.unwrap().len(), 1);
+    assert_eq!(patient.embed_documents(&texts(1)).await.unwrap().embeddings.len(), 1);
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let nobody = at(format!("http://127.0.0.1:{port}/v1"));
     let error = failure(&embedder(Endpoint { max_retries: 1, ..nobody })).await.to_string();
@@ -246,7 +246,7 @@ async fn a_body_that_stalls_or_breaks_off_does_not_change_what_the_status_says()
         assert!(matches!(failure(&one).await, EmbedError::Refused { .. }));
         let error = failure(&one).await;
         assert!(error.to_string().contains("HTTP 401"), "{error}");
-        assert_eq!(one.embed_documents(&texts(1)).await.unwrap().len(), 1);
+        assert_eq!(one.embed_documents(&texts(1)).await.unwrap().embeddings.len(), 1);
         assert_eq!(fake.take().len(), 4);
     }
 }
@@ -390,7 +390,7 @@ async fn another_machine_is_reached_through_the_proxy_and_this_one_is_not() {
     let proxies = Proxies { http: Some(address), ..Proxies::default() };
     let elsewhere = at("http://embeddings.invalid/v1/embeddings".to_owned());
     let there = embedder(Endpoint { proxies: proxies.clone(), ..elsewhere });
-    assert_eq!(there.embed_documents(&texts(1)).await.unwrap().len(), 1);
+    assert_eq!(there.embed_documents(&texts(1)).await.unwrap().embeddings.len(), 1);
     let asked: Vec<String> = proxy.take().into_iter().map(|one| one.target).collect();
     assert_eq!(asked, ["embeddings.invalid:80", "/v1/embeddings"]);
     let fake = FakeEndpoint::new(&[]);

@@ -30,12 +30,20 @@ pub struct ModelFolder {
     pub pooling: Option<Pooling>,
     /// The most tokens of a text that it reads; the folder may say less.
     pub window_tokens: Option<usize>,
+    /// What each part of a long text begins with, if the text does.
+    pub lead: String,
 }
 
 impl ModelFolder {
     /// A folder with safetensors of a model of which nothing else is known.
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into(), onnx: None, pooling: None, window_tokens: None }
+        Self {
+            root: root.into(),
+            onnx: None,
+            pooling: None,
+            window_tokens: None,
+            lead: String::new(),
+        }
     }
 
     /// The folder of a model that has a name.
@@ -46,18 +54,18 @@ impl ModelFolder {
     /// A folder without safetensors but with `onnx/model.onnx` or `model.onnx`
     /// has its weights from there.
     pub fn of(name: &str, root: &Path) -> Self {
-        let (pooling, window_tokens) = match catalogue::find(name) {
-            Ok(entry) => (Some(entry.pooling), Some(entry.window_tokens)),
-            Err(_) if name.starts_with("bge-") => (Some(Pooling::Cls), None),
-            Err(_) => (None, None),
-        };
+        let entry = catalogue::find(name).ok();
+        let cls = Some(Pooling::Cls).filter(|_| name.starts_with("bge-"));
+        let pooling = entry.map(|entry| entry.pooling).or(cls);
+        let window_tokens = entry.map(|entry| entry.window_tokens);
+        let lead = entry.map_or_else(String::new, |it| it.prefixes.document.to_string());
         let safetensors = ["model.safetensors", "model.safetensors.index.json"];
         let onnx = if safetensors.iter().any(|file| root.join(file).exists()) {
             None
         } else {
             ONNX.iter().map(|file| root.join(file)).find(|path| path.is_file())
         };
-        Self { root: root.to_owned(), onnx, pooling, window_tokens }
+        Self { root: root.to_owned(), onnx, pooling, window_tokens, lead }
     }
 
     /// The same folder with the weights of an ONNX file.

@@ -3,8 +3,10 @@
 
 mod folder;
 
+pub(crate) mod beginning;
 pub(crate) mod config;
 pub(crate) mod error;
+pub(crate) mod parts;
 pub(crate) mod sentence;
 pub(crate) mod tokens;
 pub(crate) mod weights;

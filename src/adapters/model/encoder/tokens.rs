@@ -5,26 +5,16 @@ use std::path::Path;
 
 use tokenizers::{Encoding, PostProcessor, Tokenizer, TruncationDirection};
 
+use crate::adapters::model::encoder::beginning;
 use crate::adapters::model::encoder::config::{Family, Shape};
 use crate::adapters::model::encoder::error::LoadError;
+use crate::adapters::model::encoder::parts::Splitter;
 
 const FILE: &str = "tokenizer.json";
 
 /// The most bytes of a tokenizer. Those of models for many languages have about
 /// 17 million.
 const MOST_FILE_BYTES: u64 = 1 << 28;
-
-/// Bytes of a text that are looked at first for each token of the window. Words
-/// are shorter, so as a rule the window is full by then.
-const BYTES_PER_TOKEN: usize = 16;
-
-/// Bytes of a text that are looked at in the end, however few tokens they give
-/// and however long its words are.
-const MOST_BYTES: usize = 1 << 20;
-
-/// Words between the window's last and the place where a text was cut inside a
-/// word. A special token may be cut, too, and has several words in place of one.
-const MARGIN_WORDS: u32 = 16;
 
 /// The tokens of a text, or of two texts together.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,6 +97,33 @@ impl Tokens {
         self.sequence(self.tokenizer.post_process(encoding, None, true))
     }
 
+    /// Cuts a text into tokens, in parts if it is longer than the window.
+    ///
+    /// - `lead`: what each part begins with, if the text does.
+    /// - Returns at least one part, each with the weight of its vector.
+    pub(crate) fn of_parts(
+        &self,
+        text: &str,
+        lead: &str,
+    ) -> Result<Vec<(Sequence, usize)>, String> {
+        let room = self.window - self.special(false);
+        let encoding = self.first_tokens(text, room)?;
+        let weight = encoding.len();
+        if weight <= room {
+            let sequence = self.sequence(self.tokenizer.post_process(encoding, None, true))?;
+            return Ok(vec![(sequence, weight)]);
+        }
+        drop(encoding);
+        let parts = Splitter { tokenizer: &self.tokenizer, room, lead }.split(text)?;
+        parts.into_iter().map(|part| Ok((self.of(&part.text)?, part.tokens))).collect()
+    }
+
+    /// Whether a text is longer than the window.
+    pub(crate) fn exceed(&self, text: &str) -> Result<bool, String> {
+        let room = self.window - self.special(false);
+        Splitter { tokenizer: &self.tokenizer, room, lead: "" }.exceeds(text)
+    }
+
     /// Cuts two texts into tokens of one sequence. What is beyond the window is
     /// taken off the longer one, and off both once each has its half.
     pub(crate) fn of_pair(&self, first: &str, second: &str) -> Result<Sequence, String> {
@@ -151,34 +168,8 @@ impl Tokens {
         }
     }
 
-    /// The tokens of a text, without special ones: all, or more than `room`, of
-    /// which the first `room` are those of the whole text.
-    ///
-    /// Of a long text no more is looked at than that takes, since a tokenizer
-    /// needs a hundred times the memory of its text.
     fn first_tokens(&self, text: &str, room: usize) -> Result<Encoding, String> {
-        let mut bytes = self.window * BYTES_PER_TOKEN;
-        loop {
-            let is_last = bytes >= MOST_BYTES;
-            let encoding = match head(text, bytes) {
-                Head::All => return self.encode(text),
-                // No token reaches over white space.
-                Head::ToSpace(head) => Some(self.encode(head)?).filter(|it| it.len() > room),
-                Head::ToAnywhere(head) => {
-                    let encoding =
-                        self.tokenizer.encode(head, false).map_err(|error| error.to_string())?;
-                    Some(encoding).filter(|it| it.len() > room && (is_last || settled(it, room)))
-                }
-            };
-            if let Some(encoding) = encoding {
-                return Ok(encoding);
-            }
-            bytes = bytes.saturating_mul(4);
-        }
-    }
-
-    fn encode(&self, text: &str) -> Result<Encoding, String> {
-        self.tokenizer.encode_fast(text, false).map_err(|error| error.to_string())
+        beginning::tokens(&self.tokenizer, text, room)
     }
 }
 
@@ -191,38 +182,6 @@ fn shares(one: usize, other: usize, room: usize) -> (usize, usize) {
         (one.min(room - other), other)
     } else {
         (half, room - half)
-    }
-}
-
-/// The beginning of a text.
-enum Head<'a> {
-    /// There is no more.
-    All,
-    /// Up to white space, where every tokenizer begins a new word.
-    ToSpace(&'a str),
-    /// Cut somewhere, for want of white space.
-    ToAnywhere(&'a str),
-}
-
-fn head(text: &str, bytes: usize) -> Head<'_> {
-    if bytes >= text.len() {
-        return Head::All;
-    }
-    let head = &text[..text.floor_char_boundary(bytes)];
-    let space = head.rfind([' ', '\n']).map(|space| head[..space].trim_end());
-    match space.filter(|words| words.len() >= bytes / 2) {
-        Some(words) => Head::ToSpace(words),
-        None => Head::ToAnywhere(head),
-    }
-}
-
-/// Whether the window ends well before the word that the cut may have changed.
-fn settled(encoding: &Encoding, room: usize) -> bool {
-    let words = encoding.get_word_ids();
-    let last_of = |words: &[Option<u32>]| words.iter().rev().find_map(|word| *word);
-    match (words.get(..room).and_then(last_of), last_of(words)) {
-        (Some(within), Some(last)) => within.saturating_add(MARGIN_WORDS) <= last,
-        _ => false,
     }
 }
 

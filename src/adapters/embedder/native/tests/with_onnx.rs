@@ -24,6 +24,7 @@ fn on_runtime() -> FastEmbedEmbedder {
         pooling: entry.pooling,
         window_tokens: entry.window_tokens,
         quantised: false,
+        lead: String::new(),
     };
     let cores = NonZeroUsize::new(2).unwrap();
     FastEmbedEmbedder::open(model, &[variable("ORT_DYLIB_PATH")], cores).unwrap()
@@ -64,8 +65,8 @@ async fn vectors_of_weights_out_of_an_onnx_file_agree_with_onnx_runtime() {
     let folder = ModelFolder::of(NAME, &root).with_onnx(root.join("onnx/model.onnx"));
     let native = NativeEncoder::open_folder(NAME, &folder, Precision::F32).unwrap();
     let texts = many_texts();
-    let ours = native.embed_documents(&texts).await.unwrap();
-    let theirs = on_runtime().embed_documents(&texts).await.unwrap();
+    let ours = native.embed_documents(&texts).await.unwrap().embeddings;
+    let theirs = on_runtime().embed_documents(&texts).await.unwrap().embeddings;
     assert_eq!(ours.len(), 500);
     for ((ours, theirs), text) in ours.iter().zip(&theirs).zip(&texts) {
         let cosine = ours.cosine(theirs);
@@ -95,12 +96,13 @@ async fn a_model_of_the_xlm_roberta_family_agrees_with_onnx_runtime() {
         pooling: Pooling::Cls,
         window_tokens: POSITIONS,
         quantised: false,
+        lead: String::new(),
     };
     let cores = NonZeroUsize::new(1).unwrap();
     let runtime = FastEmbedEmbedder::open(model, &[variable("ORT_DYLIB_PATH")], cores).unwrap();
     let texts = texts();
-    let ours = native.embed_documents(&texts).await.unwrap();
-    let theirs = runtime.embed_documents(&texts).await.unwrap();
+    let ours = native.embed_documents(&texts).await.unwrap().embeddings;
+    let theirs = runtime.embed_documents(&texts).await.unwrap().embeddings;
     for ((ours, theirs), text) in ours.iter().zip(&theirs).zip(&texts) {
         assert!(ours.cosine(theirs) >= 0.99999, "{text}");
     }
@@ -114,7 +116,7 @@ async fn files_as_exporters_write_them_give_the_vectors_of_the_safetensors() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/make_onnx.py");
     let texts: Vec<String> = many_texts().into_iter().step_by(25).collect();
     let plain = NativeEncoder::open(NAME, &model, Precision::F32).unwrap();
-    let plain = plain.embed_documents(&texts).await.unwrap();
+    let plain = plain.embed_documents(&texts).await.unwrap().embeddings;
     for (options, least) in [
         (&["--exporter"][..], None),
         (&["--exporter", "--external"], None),
@@ -125,7 +127,7 @@ async fn files_as_exporters_write_them_give_the_vectors_of_the_safetensors() {
         command.arg(&script).arg(&model).arg(target.path()).args(options);
         assert!(command.status().unwrap().success());
         let encoder = NativeEncoder::open(NAME, target.path(), Precision::F32).unwrap();
-        let read = encoder.embed_documents(&texts).await.unwrap();
+        let read = encoder.embed_documents(&texts).await.unwrap().embeddings;
         match least {
             None => assert_eq!(read, plain, "{options:?}"),
             Some(least) => {

@@ -8,6 +8,8 @@ use tokenizers::TruncationParams;
 
 use super::*;
 use crate::adapters::model::catalogue::Pooling;
+use crate::adapters::model::encoder::beginning::MOST_BYTES;
+use crate::adapters::model::encoder::parts::MOST_PARTS;
 use crate::adapters::model::encoder::testing::overwrite;
 
 /// Letters of scripts with and without spaces, with marks, and beyond the first
@@ -171,6 +173,26 @@ proptest! {
             let tokens = Tokens { window: 2 * half + special, ..tokens };
             let pair = tokens.of_pair(&one, &other).unwrap();
             prop_assert_eq!(pair.tokens, whole_pair(&tokens, &one, &other));
+        }
+    }
+}
+
+proptest! {
+    // IDX-B23
+    #[test]
+    fn the_parts_of_a_long_text_make_up_the_text(text in text(), room in 4_usize..20) {
+        for tokens in both(room + 2) {
+            let splitter = Splitter { tokenizer: &tokens.tokenizer, room, lead: "" };
+            let parts = splitter.split(&text).unwrap();
+            prop_assert_eq!(parts.len() > 1, splitter.exceeds(&text).unwrap());
+            if parts.len() < MOST_PARTS {
+                let whole: String = parts.iter().map(|part| part.text.as_str()).collect();
+                let rest = text.strip_prefix(&whole[..]);
+                prop_assert!(rest.is_some(), "{text:?} has the parts {parts:?}");
+                let all = tokens.tokenizer.encode(&text[..], false).unwrap().len();
+                let sum: usize = parts.iter().map(|part| part.tokens).sum();
+                prop_assert_eq!(sum, all, "{:?}", parts);
+            }
         }
     }
 }
