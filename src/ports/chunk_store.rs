@@ -184,6 +184,9 @@ pub enum Change {
         /// Its vector.
         embedding: Embedding,
     },
+    /// Takes the vector of a chunk away, which then counts as still to come; a
+    /// chunk that has none, or has gone meanwhile, is no error.
+    Unembed(ChunkId),
     /// Scores a chunk again; one that has gone meanwhile is no error.
     Score {
         /// Which chunk.
@@ -192,8 +195,8 @@ pub enum Change {
         quality: f32,
     },
     /// Removes every document and takes on an identity. What was recorded of
-    /// the context mode, the declared fields and the rules of quality is
-    /// forgotten.
+    /// the context mode, the declared fields, the rules of quality and the way of
+    /// long texts is forgotten.
     Empty(ModelIdentity),
     /// Records the identity without touching a document.
     Identify(ModelIdentity),
@@ -201,6 +204,9 @@ pub enum Change {
     BelongTo(String),
     /// Records the rules by which every chunk was scored.
     Judge(String),
+    /// Records in which way every text was embedded that is longer than the
+    /// model's window.
+    EmbedLongTexts(String),
     /// Records whether contexts are part of what is embedded.
     UseContext(ContextMode),
     /// Records the frontmatter keys whose values the last complete run kept,
@@ -421,6 +427,9 @@ pub struct Summary {
     pub root: Option<String>,
     /// The rules by which every chunk was scored.
     pub quality_rules: Option<String>,
+    /// In which way every text was embedded that is longer than the model's
+    /// window.
+    pub long_texts: Option<String>,
     /// Documents.
     pub documents: u64,
     /// Chunks.

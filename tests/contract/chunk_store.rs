@@ -39,6 +39,7 @@ macro_rules! store_contract {
             a_vector_that_comes_later_makes_a_chunk_near,
             a_vector_for_a_chunk_that_has_gone_is_no_error,
             vectors_that_are_still_to_come_are_counted_until_they_are_there,
+            a_vector_that_is_taken_away_counts_as_still_to_come,
             a_vector_is_found_by_the_text_that_it_was_made_of,
             a_chunk_can_be_scored_again,
             a_store_that_lacks_nothing_is_not_repaired,
@@ -556,6 +557,34 @@ fn vectors_that_are_still_to_come_are_counted_until_they_are_there(
     });
 }
 
+// IDX-B23
+fn a_vector_that_is_taken_away_counts_as_still_to_come(subject: impl Future<Output = Subject>) {
+    case(subject, async |store| {
+        let chunks = vec![near("one", &[1.0, 0.0]), near("two", &[0.0, 1.0]), text("three")];
+        store.apply(vec![put("a.md", chunks)]).await;
+        let ids = store.ids_of("a.md").await;
+        // What is nearest is known before, so that a store has it at hand.
+        assert_eq!(self::ids(&store.nearest(&[1.0, 0.0], 5, &free()).await), [ids[0], ids[1]]);
+        let away = |id: i64| Change::Unembed(ChunkId(id));
+        store.apply(vec![away(ids[0]), away(ids[0]), away(ids[2]), away(i64::MAX)]).await;
+        assert_eq!(self::ids(&store.nearest(&[1.0, 0.0], 5, &free()).await), [ids[1]]);
+        assert_eq!(self::ids(&store.matching(&["one"], 5, &free()).await), [ids[0]]);
+        let snapshot = store.snapshot().await;
+        assert_eq!(snapshot.summary().await.unwrap().pending_chunks, 2);
+        let pending = snapshot.pending_of(&path("a.md")).await.unwrap();
+        assert_eq!(pending.iter().map(|chunk| chunk.id.0).collect::<Vec<_>>(), [ids[0], ids[2]]);
+        let texts = ["one", "two"].map(TextHash::of);
+        let found = snapshot.embeddings_of_texts(&texts).await.unwrap();
+        assert_eq!(found, [None, Some(towards(&[0.0, 1.0]))]);
+        assert_eq!(store.store.repair().await.unwrap(), Repairs::default());
+
+        let embedding = towards(&[1.0, 0.0]);
+        store.apply(vec![Change::Embed { chunk: ChunkId(ids[0]), embedding }]).await;
+        assert_eq!(self::ids(&store.nearest(&[1.0, 0.0], 5, &free()).await), [ids[0], ids[1]]);
+        assert_eq!(store.summary().await.pending_chunks, 1);
+    });
+}
+
 fn a_vector_is_found_by_the_text_that_it_was_made_of(subject: impl Future<Output = Subject>) {
     case(subject, async |store| {
         let with_context = |new: NewChunk| {
@@ -709,12 +738,15 @@ fn what_a_run_records_comes_back(subject: impl Future<Output = Subject>) {
         }
         store.apply(vec![Change::BelongTo("文書".to_owned())]).await;
         store.apply(vec![Change::Judge("1".to_owned()), Change::Judge("2".to_owned())]).await;
+        store.apply(vec![Change::EmbedLongTexts("in parts".to_owned())]).await;
         let summary = store.summary().await;
         assert_eq!(summary.root.as_deref(), Some("文書"));
         assert_eq!(summary.quality_rules.as_deref(), Some("2"));
+        assert_eq!(summary.long_texts.as_deref(), Some("in parts"));
         store.apply(vec![Change::Empty(identity(2))]).await;
         let summary = store.summary().await;
         assert_eq!((summary.root.as_deref(), summary.quality_rules), (Some("文書"), None));
+        assert_eq!(summary.long_texts, None);
     });
 }
 
@@ -1309,6 +1341,7 @@ fn the_summary_and_the_statistics_count_what_is_there(subject: impl Future<Outpu
             declared_fields: None,
             root: None,
             quality_rules: None,
+            long_texts: None,
             documents: 3,
             chunks: 4,
             pending_chunks: 2,

@@ -168,6 +168,7 @@ struct State {
     declared_fields: Option<BTreeSet<String>>,
     root: Option<String>,
     quality_rules: Option<String>,
+    long_texts: Option<String>,
     documents: BTreeMap<DocumentPath, Entry>,
     last_chunk: i64,
     generation: u64,
@@ -213,6 +214,11 @@ impl State {
                 self.documents.remove(&path);
             }
             Change::Embed { chunk, embedding } => return self.embed(chunk, embedding),
+            Change::Unembed(chunk) => {
+                if let Some(row) = self.row(chunk) {
+                    row.new.embedding = None;
+                }
+            }
             Change::Score { chunk, quality } => {
                 if let Some(row) = self.row(chunk) {
                     row.new.quality = quality;
@@ -225,6 +231,7 @@ impl State {
                 self.context_mode = None;
                 self.declared_fields = None;
                 self.quality_rules = None;
+                self.long_texts = None;
             }
             Change::Identify(identity) => {
                 if self.rows().any(|(_, row)| row.new.embedding.is_some()) {
@@ -235,6 +242,7 @@ impl State {
             }
             Change::BelongTo(root) => self.root = Some(root),
             Change::Judge(rules) => self.quality_rules = Some(rules),
+            Change::EmbedLongTexts(way) => self.long_texts = Some(way),
             Change::UseContext(mode) => self.context_mode = Some(mode),
             Change::Declare(fields) => self.declared_fields = fields,
         }
@@ -339,6 +347,7 @@ impl Snapshot for MemorySnapshot {
             declared_fields: state.declared_fields.clone(),
             root: state.root.clone(),
             quality_rules: state.quality_rules.clone(),
+            long_texts: state.long_texts.clone(),
             documents: count(state.documents.len()),
             chunks: count(state.rows().count()),
             pending_chunks: count(state.rows().filter(|(_, row)| row.is_pending()).count()),

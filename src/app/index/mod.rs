@@ -6,6 +6,7 @@
 //! that has changed keeps what it had until all of the new is there. A run that
 //! is killed leaves nothing half done that the next one does not go on with.
 
+mod long;
 mod pending;
 mod plan;
 mod prepare;
@@ -355,6 +356,11 @@ impl Indexer {
         }
         let redeclared = summary.declared_fields.as_ref() != Some(&declared);
         let mode = self.settle(force, redeclared, &summary, observer).await?;
+        if !force {
+            // As it is by now: settling may have emptied it.
+            let summary = self.store.snapshot().await?.summary().await?;
+            self.renew_long_texts(&summary, observer).await?;
+        }
         let mut report = Report { not_nameable: listing.not_nameable(), ..Report::default() };
         let everything = BTreeSet::from([String::new()]);
         let plan =
@@ -369,6 +375,7 @@ impl Indexer {
         }
         if force {
             marks.push(Change::Judge(self.settings.quality.generation()));
+            marks.push(Change::EmbedLongTexts(long::WAY.to_owned()));
         }
         if summary.root.as_ref() != Some(&self.source.name()) {
             marks.push(Change::BelongTo(self.source.name()));
@@ -379,6 +386,7 @@ impl Indexer {
             // Another process has taken some away.
             tally.advance_to(tally.found);
         }
+        self.tell_of_long_texts(&tally).await?;
         let inputs = tally.inputs;
         Ok((report, inputs))
     }

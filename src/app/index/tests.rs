@@ -1,4 +1,5 @@
 mod catch_ups;
+mod long;
 mod pending;
 
 use std::sync::atomic::Ordering;

@@ -12,6 +12,8 @@ pub(super) const DECLARED_FIELDS: &str = "declared_fields";
 pub(super) const ROOT: &str = "kb_root";
 /// The rules by which every chunk was scored.
 pub(super) const QUALITY_RULES: &str = "quality_rules";
+/// In which way texts were embedded that are longer than the model's window.
+pub(super) const LONG_TEXTS: &str = "long_texts";
 /// Raised by every commit.
 pub(super) const GENERATION: &str = "generation";
 /// The highest chunk id that was ever given.

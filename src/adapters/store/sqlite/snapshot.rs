@@ -321,6 +321,7 @@ async fn summary(
             .map(|fields| fields.into_iter().collect()),
         root: entries.get(meta::ROOT).cloned(),
         quality_rules: entries.get(meta::QUALITY_RULES).cloned(),
+        long_texts: entries.get(meta::LONG_TEXTS).cloned(),
         documents: count(documents),
         chunks: count(chunks),
         pending_chunks: count(pending.unwrap_or(0)),

@@ -108,7 +108,8 @@ struct Batch<'a> {
     delta: Delta,
     /// Documents that a resident copy has to read again.
     touched: Vec<i64>,
-    /// How many vectors that were to come a document has got, by its number.
+    /// How many vectors that were to come a document has got, by its number; less
+    /// than 0 where more were taken away.
     embedded: BTreeMap<i64, i64>,
 }
 
@@ -197,12 +198,16 @@ impl<'a> Batch<'a> {
             }
             Change::Remove(path) => self.remove(&path).await,
             Change::Embed { chunk, embedding } => self.embed([(chunk.0, embedding)].into()).await,
+            Change::Unembed(chunk) => self.unembed(chunk).await,
             Change::Score { chunk, quality } => self.score(chunk, quality).await,
             Change::Empty(identity) => self.empty(&identity).await,
             Change::Identify(identity) => self.identify(&identity).await,
             Change::BelongTo(root) => Ok(meta::set(self.connection, meta::ROOT, &root).await?),
             Change::Judge(rules) => {
                 Ok(meta::set(self.connection, meta::QUALITY_RULES, &rules).await?)
+            }
+            Change::EmbedLongTexts(way) => {
+                Ok(meta::set(self.connection, meta::LONG_TEXTS, &way).await?)
             }
             Change::UseContext(mode) => {
                 Ok(meta::set(self.connection, meta::CONTEXT_MODE, mode.as_str()).await?)
@@ -422,6 +427,27 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
+    async fn unembed(&mut self, chunk: ChunkId) -> Result<(), Failure> {
+        if !self.has_vectors {
+            return Ok(());
+        }
+        let owner: Option<i64> = sqlx::query_scalar(
+            "SELECT document_id FROM chunks
+             WHERE id = ? AND id IN (SELECT rowid FROM vec_chunks_rowids)",
+        )
+        .bind(chunk.0)
+        .fetch_optional(&mut *self.connection)
+        .await?;
+        let Some(owner) = owner else { return Ok(()) };
+        sqlx::query("DELETE FROM vec_chunks WHERE chunk_id = ?")
+            .bind(chunk.0)
+            .execute(&mut *self.connection)
+            .await?;
+        *self.embedded.entry(owner).or_default() -= 1;
+        self.delta.make_void();
+        Ok(())
+    }
+
     async fn score(&mut self, chunk: ChunkId, quality: f32) -> Result<(), Failure> {
         sqlx::query("UPDATE chunks SET quality_score = ? WHERE id = ?")
             .bind(f64::from(quality))
@@ -442,7 +468,9 @@ impl<'a> Batch<'a> {
         .execute(&mut *self.connection)
         .await?;
         self.create_vectors(identity.dimension).await?;
-        for key in [meta::CONTEXT_MODE, meta::DECLARED_FIELDS, meta::QUALITY_RULES] {
+        for key in
+            [meta::CONTEXT_MODE, meta::DECLARED_FIELDS, meta::QUALITY_RULES, meta::LONG_TEXTS]
+        {
             meta::remove(self.connection, key).await?;
         }
         self.gone = Totals::default();
