@@ -1,8 +1,7 @@
 //! What can go wrong in a use case.
 
-use std::error::Error;
-
 use crate::domain::embedding::ModelIdentity;
+pub use crate::ports::chain;
 use crate::ports::chunk_store::StoreError;
 use crate::ports::document_source::SourceError;
 use crate::ports::embedder::EmbedError;
@@ -84,20 +83,4 @@ impl AppError {
             _ => None,
         }
     }
-}
-
-/// An error with all of its causes, on one line.
-pub fn chain(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let message = error.to_string();
-        // A transparent wrapper says the same as its cause.
-        if !text.ends_with(&message) {
-            text.push_str(": ");
-            text.push_str(&message);
-        }
-        cause = error.source();
-    }
-    text
 }

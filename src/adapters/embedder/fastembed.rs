@@ -18,6 +18,7 @@ use tokio::sync::Semaphore;
 
 use crate::adapters::model::catalogue::Pooling;
 use crate::adapters::model::encoder::parts::{Part, Splitter, whole};
+use crate::adapters::model::encoder::sentence::{self, Modules};
 use crate::adapters::model::locate::OnnxFolder;
 use crate::adapters::model::onnx::{
     MOST_SESSIONS, SHARED_FROM_BYTES, data_folder, json_of, read, size_bytes, tokenizer_files,
@@ -366,27 +367,11 @@ impl Settings {
     fn read(root: &Path) -> Result<Self, Cause> {
         let number = |value: &Value| value.as_u64().and_then(|number| usize::try_from(number).ok());
         let config = json_of(&root.join("config.json"))?.unwrap_or_default();
-        let sentence = json_of(&root.join("sentence_bert_config.json"))?.unwrap_or_default();
-        let pooling = match json_of(&root.join("1_Pooling").join("config.json"))? {
-            Some(config) => Some(pooling_of(&config)?),
-            None => None,
-        };
         Ok(Self {
             hidden_size: number(&config["hidden_size"]),
-            window_tokens: number(&sentence["max_seq_length"]),
-            pooling,
+            window_tokens: sentence::window_tokens(root)?,
+            pooling: Modules::read(root)?.pooling(root)?,
         })
-    }
-}
-
-fn pooling_of(config: &Value) -> Result<Pooling, Cause> {
-    let is_on = |key: &str| config[key] == Value::Bool(true);
-    let others = ["max_tokens", "mean_sqrt_len_tokens", "weightedmean_tokens", "lasttoken"];
-    let others = others.iter().any(|mode| is_on(&format!("pooling_mode_{mode}")));
-    match (is_on("pooling_mode_cls_token"), is_on("pooling_mode_mean_tokens"), others) {
-        (true, false, false) => Ok(Pooling::Cls),
-        (false, true, false) => Ok(Pooling::Mean),
-        _ => Err("1_Pooling/config.json asks for a pooling other than CLS or mean".into()),
     }
 }
 

@@ -10,11 +10,11 @@ use crate::adapters::model::encoder::ModelFolder;
 use crate::adapters::model::folder::{FolderModel, sha256_of};
 use crate::adapters::model::hub::{self, HubSettings};
 use crate::adapters::model::locate::{self, Absent, Located, ModelPlaces, OnnxFolder};
+use crate::adapters::model::offline_way;
 use crate::adapters::model::runtime::no_runtime;
-use crate::adapters::model::{in_full, offline_way};
 use crate::domain::embedding::ModelIdentity;
-use crate::ports::Cause;
 use crate::ports::embedder::{EmbedError, Embedder, EngineChoice, PrecisionChoice};
+use crate::ports::{Cause, chain};
 
 type Opened = Result<Arc<dyn Embedder>, EmbedError>;
 
@@ -265,7 +265,7 @@ impl Opening {
                 match (self.native(&folder, None), onnx) {
                     // The native engine may not know this kind of model.
                     (Err(error), Some(onnx)) if self.has_runtime() => {
-                        tracing::warn!(model = name, error = in_full(&error), "trying ONNX");
+                        tracing::warn!(model = name, error = chain(&error), "trying ONNX");
                         self.onnx(onnx)
                     }
                     (opened, _) => opened,
@@ -276,7 +276,7 @@ impl Opening {
                 Ok(embedder) => Ok(Found::Ready(embedder)),
                 // Safetensors need no library, so a download may still help.
                 Err(error) if auto && self.has_safetensors() => {
-                    let onnx = in_full(&error);
+                    let onnx = chain(&error);
                     tracing::warn!(model = name, error = onnx, "trying safetensors");
                     Ok(Found::Nothing { onnx: Some(onnx) })
                 }
@@ -298,7 +298,7 @@ impl Opening {
         let read = self.native(&folder.root, Some(&folder.model));
         match read {
             Err(error) if self.run_as.engine == EngineChoice::Auto => {
-                let why = in_full(&error);
+                let why = chain(&error);
                 if self.has_runtime() {
                     tracing::warn!(model = self.model.identity().model, error = why, "trying ONNX");
                     return self.onnx(folder);

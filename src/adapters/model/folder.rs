@@ -11,8 +11,11 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::adapters::model::catalogue::{Pooling, Prefixes};
+use crate::adapters::model::encoder::error::LoadError;
+use crate::adapters::model::encoder::sentence::{self, Modules};
 use crate::adapters::model::locate::OnnxFolder;
 use crate::domain::embedding::ModelIdentity;
+use crate::ports::Cause;
 
 /// What stands in front of the folder where a configuration names a model.
 pub const SCHEME: &str = "dir:";
@@ -63,7 +66,7 @@ pub enum FolderError {
         /// The file.
         path: PathBuf,
         /// The failure.
-        source: io::Error,
+        source: Cause,
     },
     /// A file asks for something that no engine here can do.
     #[error("the model folder {} is not supported: {file} {reason}", root.display())]
@@ -71,7 +74,7 @@ pub enum FolderError {
         /// The folder.
         root: PathBuf,
         /// The file that says so.
-        file: &'static str,
+        file: String,
         /// What it says.
         reason: String,
     },
@@ -126,8 +129,11 @@ impl FolderModel {
         let dimension = hidden.filter(|size| (1..=16384).contains(size)).ok_or_else(|| {
             folder.unsupported("config.json", "has no hidden_size from 1 to 16384")
         })?;
-        folder.check_modules()?;
-        let pooling = folder.pooling()?;
+        // A folder without settings for it pools by the mean, as
+        // sentence-transformers does.
+        let modules = Modules::read(&root).map_err(|error| folder.refuse(error))?;
+        let pooling = modules.pooling(&root).map_err(|error| folder.refuse(error))?;
+        let pooling = pooling.unwrap_or(Pooling::Mean);
         let window_tokens = folder.window(&config)?;
         let prefixes = folder.prefixes()?;
         let native = root.join("model.safetensors").is_file();
@@ -138,7 +144,8 @@ impl FolderModel {
             None => return Err(folder.missing("model.safetensors, model.onnx or onnx/model.onnx")),
         };
         let mut described = Sha256::new();
-        described.update(format!("{pooling:?} {window_tokens} {dimension}\n"));
+        described
+            .update(format!("{pooling:?} {} {dimension}\n", folder.described_window(&config)?));
         described.update(format!("{:?} {:?}\n", prefixes.query, prefixes.document));
         for key in SHAPE {
             described.update(format!("{key} {}\n", config[key]));
@@ -149,7 +156,7 @@ impl FolderModel {
         }
         for path in files {
             sample(&path, &mut described)
-                .map_err(|source| FolderError::Unreadable { path: path.clone(), source })?;
+                .map_err(|error| FolderError::Unreadable { path, source: error.into() })?;
         }
         let name = root.file_name().unwrap_or(OsStr::new("model")).to_string_lossy();
         let model = format!("{SCHEME}{name}@{}", hexadecimal(&described.finalize()[..8]));
@@ -167,8 +174,24 @@ impl Folder<'_> {
         FolderError::Missing { root: self.root.to_owned(), what }
     }
 
-    fn unsupported(&self, file: &'static str, reason: impl Into<String>) -> FolderError {
-        FolderError::Unsupported { root: self.root.to_owned(), file, reason: reason.into() }
+    fn unsupported(&self, file: &str, reason: impl Into<String>) -> FolderError {
+        let (root, file) = (self.root.to_owned(), file.to_owned());
+        FolderError::Unsupported { root, file, reason: reason.into() }
+    }
+
+    /// What the encoder's reader finds wrong, without the words that are about
+    /// the encoder.
+    fn refuse(&self, error: LoadError) -> FolderError {
+        match error {
+            LoadError::Unreadable { path, source } => FolderError::Unreadable { path, source },
+            LoadError::Malformed { path, reason } | LoadError::Unsupported { path, reason } => {
+                let file = path.strip_prefix(self.root).unwrap_or(&path);
+                self.unsupported(&format!("{}:", file.display()), reason)
+            }
+            missing @ LoadError::Missing { .. } => {
+                FolderError::Unreadable { path: self.root.to_owned(), source: missing.into() }
+            }
+        }
     }
 
     /// The JSON of a file, or none if there is no such file.
@@ -179,7 +202,9 @@ impl Folder<'_> {
             .and_then(|file| file.take(MOST_SETTINGS_BYTES + 1).read_to_end(&mut bytes));
         match read {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(FolderError::Unreadable { path, source }),
+            Err(error) => {
+                return Err(FolderError::Unreadable { path, source: error.into() });
+            }
             Ok(_) => {}
         }
         if bytes.len() as u64 > MOST_SETTINGS_BYTES {
@@ -189,64 +214,17 @@ impl Folder<'_> {
         value.map(Some).map_err(|error| self.unsupported(file, format!("is no JSON: {error}")))
     }
 
-    /// Embeddings pass through nothing but the encoder, pooling and scaling.
-    fn check_modules(&self) -> Result<(), FolderError> {
-        let file = "modules.json";
-        for module in self.json(file)?.as_ref().and_then(Value::as_array).into_iter().flatten() {
-            let kind = module["type"].as_str().unwrap_or_default();
-            let name = kind.rsplit('.').next().unwrap_or(kind);
-            let place = module["path"].as_str().unwrap_or_default();
-            match (name, place) {
-                ("Transformer", "") | ("Pooling", "1_Pooling") | ("Normalize", _) => {}
-                ("Transformer" | "Pooling", place) => {
-                    let reason = format!("keeps {name} in {place:?}, which is not looked at");
-                    return Err(self.unsupported(file, reason));
-                }
-                _ => return Err(self.unsupported(file, format!("has a module of type {kind:?}"))),
-            }
-        }
-        Ok(())
-    }
-
-    /// A folder without settings for it pools by the mean, as
-    /// sentence-transformers does.
-    fn pooling(&self) -> Result<Pooling, FolderError> {
-        let file = "1_Pooling/config.json";
-        let Some(config) = self.json(file)? else { return Ok(Pooling::Mean) };
-        let chosen: Vec<&str> = config
-            .as_object()
-            .into_iter()
-            .flatten()
-            .filter_map(|(name, value)| match value {
-                Value::String(mode) if name == "pooling_mode" => Some(mode.as_str()),
-                Value::Bool(true) => name.strip_prefix("pooling_mode_"),
-                _ => None,
-            })
-            .collect();
-        match chosen[..] {
-            ["mean" | "mean_tokens"] => Ok(Pooling::Mean),
-            ["cls" | "cls_token"] => Ok(Pooling::Cls),
-            _ => Err(self.unsupported(file, format!("pools by {chosen:?}, not by mean or cls"))),
-        }
-    }
-
+    /// The most tokens of a text, as all files have it.
     fn window(&self, config: &Value) -> Result<usize, FolderError> {
-        let number = |value: &Value| value.as_u64().and_then(|number| usize::try_from(number).ok());
-        let positions = number(&config["max_position_embeddings"]).map(|positions| {
-            // Positions of this family start behind that of the padding.
-            if config["model_type"] == "xlm-roberta" || config["model_type"] == "roberta" {
-                positions.saturating_sub(2)
-            } else {
-                positions
-            }
-        });
+        let said = sentence::window_tokens(self.root).map_err(|error| self.refuse(error))?;
+        Ok(least(said, positions(config)))
+    }
+
+    /// The window that enters the fingerprint, to which the tokenizer's settings
+    /// never belonged.
+    fn described_window(&self, config: &Value) -> Result<usize, FolderError> {
         let own = self.json("sentence_bert_config.json")?;
-        let own = own.and_then(|sentence| number(&sentence["max_seq_length"]));
-        Ok(match (own, positions) {
-            (Some(own), Some(positions)) => own.min(positions),
-            (own, positions) => own.or(positions).unwrap_or(DEFAULT_WINDOW),
-        }
-        .max(3))
+        Ok(least(own.and_then(|own| number(&own["max_seq_length"])), positions(config)))
     }
 
     fn prefixes(&self) -> Result<Prefixes, FolderError> {
@@ -274,6 +252,24 @@ impl Folder<'_> {
         data.sort();
         Some(OnnxFolder { root: self.root.to_owned(), model, data })
     }
+}
+
+fn number(value: &Value) -> Option<usize> {
+    value.as_u64().and_then(|number| usize::try_from(number).ok())
+}
+
+/// How many tokens a model has positions for, if `config.json` says so.
+fn positions(config: &Value) -> Option<usize> {
+    // Positions of this family start behind that of the padding.
+    let before = match config["model_type"].as_str() {
+        Some("xlm-roberta" | "roberta") => 2,
+        _ => 0,
+    };
+    number(&config["max_position_embeddings"]).map(|positions| positions.saturating_sub(before))
+}
+
+fn least(said: Option<usize>, positions: Option<usize>) -> usize {
+    [said, positions].into_iter().flatten().min().unwrap_or(DEFAULT_WINDOW).max(3)
 }
 
 fn is_data(path: &Path) -> bool {
@@ -378,6 +374,25 @@ mod tests {
 
     // IDX-112
     #[test]
+    fn the_fingerprint_is_what_it_always_was() {
+        let limit = ("tokenizer_config.json", r#"{"model_max_length": 64}"#);
+        let model = made(&[WEIGHTS, limit]).unwrap();
+        assert_eq!(model.window_tokens, 64);
+        assert_eq!(model.identity.model, "dir:mine@ed76297d7507a3fd");
+    }
+
+    // CFG-41
+    #[test]
+    fn pooling_may_be_described_in_a_folder_of_another_name() {
+        let modules =
+            r#"[{"type": "a.Transformer", "path": ""}, {"type": "a.Pooling", "path": "P"}]"#;
+        let pooling = ("P/config.json", r#"{"pooling_mode": "cls"}"#);
+        let model = made(&[WEIGHTS, ("modules.json", modules), pooling]).unwrap();
+        assert_eq!(model.pooling, Pooling::Cls);
+    }
+
+    // IDX-112
+    #[test]
     fn the_identity_does_not_depend_on_where_the_folder_lies() {
         let (one, other) = (made(&[WEIGHTS]).unwrap(), made(&[WEIGHTS]).unwrap());
         assert_ne!(one.root, other.root);
@@ -440,13 +455,16 @@ mod tests {
     #[test]
     fn what_is_not_supported_or_missing_is_named() {
         let dense = r#"[{"type": "sentence_transformers.models.Dense", "path": "2_Dense"}]"#;
-        let elsewhere = r#"[{"type": "a.Pooling", "path": "3_Pooling"}]"#;
+        let elsewhere = r#"[{"type": "a.Pooling", "path": "../Pooling"}]"#;
         for (files, expected) in [
             (&[][..], "model.safetensors"),
             (&[WEIGHTS, ("config.json", "{}")], "hidden_size"),
             (&[WEIGHTS, ("config.json", "{")], "no JSON"),
             (&[WEIGHTS, ("modules.json", dense)], "Dense"),
-            (&[WEIGHTS, ("modules.json", elsewhere)], "3_Pooling"),
+            (
+                &[WEIGHTS, ("modules.json", elsewhere)],
+                "modules.json: its pooling lies in \"../Pooling\"",
+            ),
             (&[WEIGHTS, ("1_Pooling/config.json", r#"{"pooling_mode": "max"}"#)], "max"),
         ] {
             let text = made(files).unwrap_err().to_string();

@@ -20,22 +20,8 @@ pub mod archive;
 
 pub mod shelf;
 
-use std::error::Error;
-
 use crate::adapters::model::catalogue::Sources;
 use crate::adapters::model::locate::ModelPlaces;
-
-/// An error with all its causes on one line.
-pub(crate) fn in_full(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        next = cause.source();
-    }
-    text
-}
 
 /// How to get a model onto a machine without a network, to be read after what
 /// went wrong; empty where there is no folder for it.

@@ -8,12 +8,12 @@ use crate::adapters::model::catalogue::{HubSource, RerankerEntry};
 use crate::adapters::model::encoder::{ModelFolder, Precision};
 use crate::adapters::model::hub::{self, HubSettings};
 use crate::adapters::model::locate::{self, ModelPlaces, OnnxFolder};
+use crate::adapters::model::offline_way;
 use crate::adapters::model::runtime::no_runtime;
-use crate::adapters::model::{in_full, offline_way};
 use crate::adapters::reranker::native::NativeReranker;
-use crate::ports::Cause;
 use crate::ports::embedder::Engine;
 use crate::ports::reranker::{RerankError, Reranker};
+use crate::ports::{Cause, chain};
 
 type Opened = Result<Arc<dyn Reranker>, RerankError>;
 
@@ -106,7 +106,7 @@ fn open_found_now(
     };
     // The native engine may not know this kind of model.
     let Some(folder) = onnx else { return Err(failed) };
-    tracing::debug!(error = in_full(&failed), "trying ONNX Runtime");
+    tracing::debug!(error = chain(&failed), "trying ONNX Runtime");
     if locate::runtime_libraries(&places.onnx_runtime).is_empty() {
         let what = format!("{}, which the native engine cannot run", entry.name);
         return Err(unavailable(what, no_runtime(&places.onnx_runtime)));
@@ -268,14 +268,14 @@ mod tests {
         assert_eq!(engine_of(&machine.open("bge-base").await), Some("native"));
         fs::remove_file(machine.root.path().join("models/bge-base/model.safetensors")).unwrap();
         fill(&machine.root.path().join("models/bge-base"), &files, "broken");
-        let text = in_full(&machine.open("bge-base").await.err().unwrap());
+        let text = chain(&machine.open("bge-base").await.err().unwrap());
         assert!(text.contains("weights are broken"), "{text}");
     }
 
     #[tokio::test]
     async fn what_cannot_be_fetched_names_host_and_remedy() {
         let machine = Machine::new();
-        let text = in_full(&machine.open("jina-v2-ml").await.err().unwrap());
+        let text = chain(&machine.open("jina-v2-ml").await.err().unwrap());
         for expected in ["jina-v2-ml", "127.0.0.1:9", "groove models import", "ONNX files"] {
             assert!(text.contains(expected), "{expected}: {text}");
         }
@@ -286,7 +286,7 @@ mod tests {
     async fn without_its_library_nothing_is_downloaded() {
         let mut machine = Machine::new();
         machine.places.onnx_runtime = vec![machine.root.path().join("nowhere")];
-        let text = in_full(&machine.open("jina-v2-ml").await.err().unwrap());
+        let text = chain(&machine.open("jina-v2-ml").await.err().unwrap());
         assert!(text.contains("ORT_DYLIB_PATH") && text.contains("nowhere"), "{text}");
     }
 }

@@ -163,7 +163,7 @@ fn engine_of(opened: &Opened) -> Option<&'static str> {
 }
 
 fn text_of(opened: Opened) -> String {
-    in_full(&opened.err().unwrap())
+    chain(&opened.err().unwrap())
 }
 
 #[tokio::test]
