@@ -53,7 +53,7 @@ proptest! {
                 let text = words.join(" ");
                 // A query is never in parts.
                 let expected = encoder.embed_query(&text).await.unwrap();
-                assert_eq!(encoder.exceed_window(&[text.clone()]).await.unwrap(), [false]);
+                assert_eq!(encoder.exceed_window(std::slice::from_ref(&text)).await.unwrap(), [false]);
                 let embedded = encoder.embed_documents(&[text]).await.unwrap();
                 assert_eq!(embedded, vec![expected].into());
             });
@@ -105,7 +105,7 @@ async fn of_an_endless_text_a_bounded_number_of_windows_is_embedded() {
     let encoder = exact(folder.path(), "");
     let endless = "a b c d e ".repeat(1 << 20);
     let words: Vec<&str> = endless.split(' ').take(2 * MOST_PARTS * ROOM).collect();
-    let embedded = encoder.embed_documents(&[endless.clone()]).await.unwrap();
+    let embedded = encoder.embed_documents(std::slice::from_ref(&endless)).await.unwrap();
     let cosine = cosine(&embedded.embeddings[0], &naive(&encoder, &[], &words).await);
     assert!(cosine > 0.999_999, "{cosine}");
 }
