@@ -397,6 +397,27 @@ pub trait Snapshot: Send + Sync {
         restriction: &Restriction,
     ) -> Result<Vec<Candidate>, StoreError>;
 
+    /// The chunks nearest to each of several queries, all under one restriction,
+    /// as if [`nearest`](Self::nearest) were asked for one after the other.
+    ///
+    /// - Returns one ranking for each query, in their order.
+    ///
+    /// # Errors
+    ///
+    /// As with [`nearest`](Self::nearest).
+    async fn nearest_to_each(
+        &self,
+        queries: &[Embedding],
+        depth: usize,
+        restriction: &Restriction,
+    ) -> Result<Vec<Vec<Candidate>>, StoreError> {
+        let mut rankings = Vec::with_capacity(queries.len());
+        for query in queries {
+            rankings.push(self.nearest(query, depth, restriction).await?);
+        }
+        Ok(rankings)
+    }
+
     /// The lexical leg: the chunks in which a phrase occurs.
     ///
     /// - `depth`: the most candidates that are wanted.
