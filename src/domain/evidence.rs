@@ -85,7 +85,7 @@ const FEWEST: usize = 20;
 
 /// A document is meant by its name if this share of the query's weight stands in
 /// what it is called.
-const MEANT_BY_NAME: f32 = 0.5;
+const MEANT_BY_NAME: f32 = 0.6;
 
 /// Decides which legs count.
 ///
@@ -199,9 +199,9 @@ mod tests {
         let dense = Testimony { candidates: &dense, spread: Some(COSINES) };
         let words = Testimony { candidates: &[(90, 14.0)], spread: Some(SCORES) };
         assert_eq!(weigh(dense, words, false, 0.0), Verdict::Lexical);
-        assert_eq!(weigh(dense, words, true, 0.4), Verdict::Both { lexical: 1 });
+        assert_eq!(weigh(dense, words, true, 0.5), Verdict::Both { lexical: 1 });
         // So is one that names a document.
-        assert_eq!(weigh(dense, words, true, 0.5), Verdict::Lexical);
+        assert_eq!(weigh(dense, words, true, 0.6), Verdict::Lexical);
         // Where there are no words, there is only the model.
         let none = Testimony { candidates: &[], spread: None };
         assert_eq!(weigh(dense, none, false, 1.0), Verdict::Both { lexical: 0 });

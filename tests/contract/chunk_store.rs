@@ -25,10 +25,11 @@ use grooveseek::ports::chunk_store::{
 mod words;
 
 use words::{
-    a_document_is_found_by_what_it_is_called, a_word_is_found_in_all_its_forms,
-    cosines_tell_how_they_are_spread, identifiers_are_found_whole_and_in_parts,
-    matches_tell_how_far_the_best_stands_out, what_is_quoted_is_found_as_it_stands_only,
-    what_stands_inside_of_a_word_comes_after_words, words_of_two_characters_are_found,
+    a_document_is_found_by_what_it_is_called, a_heading_at_the_beginning_is_a_title,
+    a_word_is_found_in_all_its_forms, cosines_tell_how_they_are_spread,
+    identifiers_are_found_whole_and_in_parts, matches_tell_how_far_the_best_stands_out,
+    what_is_quoted_is_found_as_it_stands_only, what_stands_inside_of_a_word_comes_after_words,
+    words_of_two_characters_are_found,
 };
 
 macro_rules! store_contract {
@@ -91,6 +92,7 @@ macro_rules! store_contract {
             what_stands_inside_of_a_word_comes_after_words,
             what_is_quoted_is_found_as_it_stands_only,
             a_document_is_found_by_what_it_is_called,
+            a_heading_at_the_beginning_is_a_title,
             matches_tell_how_far_the_best_stands_out,
             cosines_tell_how_they_are_spread,
         }

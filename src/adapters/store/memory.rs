@@ -190,10 +190,12 @@ struct Entry {
 impl Entry {
     /// Counts the words of the chunks again, whose document is called otherwise.
     fn count_again(&mut self) {
+        let beginning = self.chunks.first().map(|row| row.new.chunk.content.clone());
         for row in &mut self.chunks {
             let row = Arc::make_mut(row);
             let mut analyser = Analyser::new(row.language);
-            (row.words, row.length) = words_of(&mut analyser, &row.new.chunk, &self.document);
+            (row.words, row.length) =
+                words_of(&mut analyser, &row.new.chunk, &self.document, beginning.as_deref());
         }
     }
 }
@@ -202,8 +204,9 @@ fn words_of(
     analyser: &mut Analyser,
     chunk: &Chunk,
     document: &Document,
+    beginning: Option<&str>,
 ) -> (HashMap<String, Counts>, u32) {
-    let names = Names { title: document.title.as_deref(), path: document.path.as_str() };
+    let names = Names::new(document.title.as_deref(), beginning, document.path.as_str());
     let (heading, context) = (chunk.heading.as_deref(), chunk.context.as_deref());
     let columns = columns(heading, context, &chunk.content, names);
     count_words(analyser, columns.each_ref().map(String::as_str))
@@ -287,6 +290,7 @@ impl State {
         let mut rows = Vec::with_capacity(chunks.len());
         let language = Language::detect(chunks.iter().map(|new| new.chunk.content.as_str()));
         let mut analyser = Analyser::new(language);
+        let beginning = chunks.first().map(|new| new.chunk.content.clone());
         for new in chunks {
             if let Some(embedding) = &new.embedding {
                 fit(&mut self.dimension, embedding.dimension())?;
@@ -298,7 +302,8 @@ impl State {
                 text(&new.chunk.context),
                 trigram::fold(&new.chunk.content),
             ];
-            let (words, length) = words_of(&mut analyser, &new.chunk, &document);
+            let (words, length) =
+                words_of(&mut analyser, &new.chunk, &document, beginning.as_deref());
             let id = ChunkId(self.last_chunk);
             rows.push(Arc::new(Row { id, new, columns, language, words, length }));
         }

@@ -115,6 +115,20 @@ pub(super) fn a_document_is_found_by_what_it_is_called(subject: impl Future<Outp
     });
 }
 
+pub(super) fn a_heading_at_the_beginning_is_a_title(subject: impl Future<Output = Subject>) {
+    case(subject, async |store| {
+        let chunks = || vec![text("# Remote access\n\nFirst part."), text("Second part.")];
+        let untitled = Document { title: None, ..document("it/a.md") };
+        let titled = Document { title: Some("Other".to_owned()), ..document("it/b.md") };
+        for document in [untitled, titled] {
+            store.apply(vec![Change::Put { document, chunks: chunks() }]).await;
+        }
+        assert_eq!(store.found_by_words("remote").await.len(), 3);
+        store.apply(vec![Change::Remove(path("it/a.md"))]).await;
+        assert_eq!(store.found_by_words("remote").await.len(), 1);
+    });
+}
+
 // SRCH-B09
 pub(super) fn matches_tell_how_far_the_best_stands_out(subject: impl Future<Output = Subject>) {
     case(subject, async |store| {

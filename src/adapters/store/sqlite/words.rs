@@ -5,6 +5,7 @@
 //! and is no larger than a page allows. After any changes, the places are those
 //! that the same chunks counted afresh would have.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
@@ -323,7 +324,7 @@ pub(super) async fn follow_rules(connection: &mut SqliteConnection) -> Result<bo
 pub(super) async fn recount(connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
     clear(connection).await?;
     sqlx::query("UPDATE documents SET language = NULL").execute(&mut *connection).await?;
-    let mut languages: HashMap<i64, Language> = HashMap::new();
+    let mut documents: HashMap<i64, (Language, Option<String>)> = HashMap::new();
     let mut after = 0;
     let mut counted = 0;
     loop {
@@ -338,13 +339,14 @@ pub(super) async fn recount(connection: &mut SqliteConnection) -> Result<u64, sq
         counted += chunks.len() as u64;
         let mut changes = Changes::default();
         for chunk in chunks {
-            let language = match languages.get(&chunk.document) {
-                Some(&known) => known,
-                None => recognise(connection, chunk.document).await?,
-            };
-            languages.insert(chunk.document, language);
-            let text = chunk.text(language);
-            changes.add(text.id, text.language, text.columns);
+            let document = chunk.document;
+            if let Entry::Vacant(unknown) = documents.entry(document) {
+                unknown.insert(recognise(connection, document).await?);
+            }
+            if let Some((language, beginning)) = documents.get(&document) {
+                let text = chunk.text(*language, beginning.as_deref());
+                changes.add(text.id, text.language, text.columns);
+            }
         }
         changes.write(connection).await?;
     }
@@ -382,34 +384,34 @@ impl FromRow<'_, SqliteRow> for Chunk {
 }
 
 impl Chunk {
-    fn text(self, language: Language) -> Text {
-        let columns = columns(
-            self.heading.as_deref(),
-            self.context.as_deref(),
-            &self.content,
-            Names { title: self.title.as_deref(), path: &self.path },
-        );
+    /// - `beginning`: the content of its document's first chunk.
+    fn text(self, language: Language, beginning: Option<&str>) -> Text {
+        let names = Names::new(self.title.as_deref(), beginning, &self.path);
+        let (heading, context) = (self.heading.as_deref(), self.context.as_deref());
+        let columns = columns(heading, context, &self.content, names);
         Text { id: self.id, language, columns }
     }
 }
 
 /// The chunks of a document.
 async fn texts(connection: &mut SqliteConnection, document: i64) -> Result<Vec<Text>, sqlx::Error> {
-    let statement = format!("{CHUNK} WHERE c.document_id = ?");
+    let statement = format!("{CHUNK} WHERE c.document_id = ? ORDER BY c.chunk_index");
     let chunks: Vec<Chunk> =
         sqlx::query_as(sqlx::AssertSqlSafe(statement)).bind(document).fetch_all(connection).await?;
+    let beginning = chunks.first().map(|chunk| chunk.content.clone());
     let text = |chunk: Chunk| {
         let language = Language::from_code(chunk.language.as_deref().unwrap_or_default());
-        chunk.text(language)
+        chunk.text(language, beginning.as_deref())
     };
     Ok(chunks.into_iter().map(text).collect())
 }
 
-/// Reads the language of a document off its chunks, and records it.
+/// Reads the language of a document off its chunks, and records it; returns the
+/// first of them, too.
 async fn recognise(
     connection: &mut SqliteConnection,
     document: i64,
-) -> Result<Language, sqlx::Error> {
+) -> Result<(Language, Option<String>), sqlx::Error> {
     let texts: Vec<String> = sqlx::query_scalar(
         "SELECT content FROM chunks WHERE document_id = ? ORDER BY chunk_index LIMIT ?",
     )
@@ -419,7 +421,7 @@ async fn recognise(
     .await?;
     let language = Language::detect(texts.iter().map(String::as_str));
     record_language(connection, document, language).await?;
-    Ok(language)
+    Ok((language, texts.into_iter().next()))
 }
 
 /// Recognises the language of a document that comes, by its chunks in order.

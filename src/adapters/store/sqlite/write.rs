@@ -332,7 +332,9 @@ impl<'a> Batch<'a> {
             .filter_map(|(id, chunk)| Some((id, chunk.embedding.as_ref()?.as_slice())))
             .collect();
         self.write_vectors(&vectors).await?;
-        let names = Names { title: document.title.as_deref(), path: document.path.as_str() };
+        let beginning = chunks.first().map(|new| new.chunk.content.clone());
+        let names =
+            Names::new(document.title.as_deref(), beginning.as_deref(), document.path.as_str());
         let texts = chunks.iter().map(|new| new.chunk.content.as_str());
         let language = words::language_of_texts(texts);
         words::record_language(self.connection, owner, language).await?;

@@ -21,10 +21,19 @@ pub(super) use ranking::{
 /// What a document is called.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Names<'a> {
-    /// The title, if it has one.
-    pub(super) title: Option<&'a str>,
-    /// The path, of which the file's name counts.
-    pub(super) path: &'a str,
+    title: Option<&'a str>,
+    path: &'a str,
+}
+
+impl<'a> Names<'a> {
+    /// - `title`: the title that is recorded.
+    /// - `beginning`: the document's first chunk, whose heading of the first level
+    ///   is the title if none is recorded.
+    /// - `path`: the path, of which the file's name counts.
+    pub(super) fn new(title: Option<&'a str>, beginning: Option<&'a str>, path: &'a str) -> Self {
+        let heading = |text: &'a str| text.trim_start().strip_prefix("# ")?.lines().next();
+        Self { title: title.or_else(|| beginning.and_then(heading)), path }
+    }
 }
 
 /// The texts of a chunk's three columns. What its document is called stands
