@@ -1,6 +1,7 @@
 //! From rows to domain values and back.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use sqlx::Row as _;
@@ -151,6 +152,8 @@ pub(super) enum Which<'a> {
     Ids(&'a [ChunkId]),
     /// Those of one document, in order.
     Of(&'a DocumentPath),
+    /// Those of one document with these places in it, in order.
+    Between(&'a DocumentPath, RangeInclusive<u32>),
     /// Those of one document that are not in the vector table, in order.
     PendingOf(&'a DocumentPath),
 }
@@ -163,6 +166,7 @@ pub(super) async fn chunks(
     const COLUMNS: &str = "SELECT c.id, c.document_id, c.chunk_index, c.heading, c.level, \
          c.content, c.token_count, c.quality_score, c.context_text, c.start_line, c.end_line, \
          c.symbol_kind, c.table_rows FROM chunks c";
+    let between;
     let (condition, argument) = match which {
         Which::Ids(ids) => (
             "WHERE c.id IN (SELECT value FROM json_each(?))",
@@ -173,6 +177,15 @@ pub(super) async fn chunks(
              ORDER BY c.chunk_index, c.id",
             path.as_str().to_owned(),
         ),
+        Which::Between(path, indexes) => {
+            let (first, last) = (i64::from(*indexes.start()), i64::from(*indexes.end()));
+            between = format!(
+                "WHERE c.document_id = (SELECT id FROM documents WHERE path = ?)
+                 AND c.chunk_index BETWEEN {first} AND {last}
+                 ORDER BY c.chunk_index, c.id"
+            );
+            (between.as_str(), path.as_str().to_owned())
+        }
         Which::PendingOf(path) => (
             "WHERE c.document_id = (SELECT id FROM documents WHERE path = ?)
              AND c.id NOT IN (SELECT rowid FROM vec_chunks_rowids)

@@ -16,7 +16,7 @@ use crate::ports::transport::Refused;
 /// # Errors
 ///
 /// -32602 if an argument is missing or of another type than its schema says.
-pub(super) fn search_request(mut given: Arguments) -> Result<SearchRequest, ErrorData> {
+pub(super) fn search_request(given: &mut Arguments) -> Result<SearchRequest, ErrorData> {
     Ok(SearchRequest {
         query: given.required_text("query")?,
         limit: given.count("limit")?,
@@ -77,7 +77,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     fn parse(value: Value) -> Result<SearchRequest, ErrorData> {
-        search_request(Arguments::new(Some(rmcp::model::object(value))))
+        search_request(&mut Arguments::new(Some(rmcp::model::object(value))))
     }
 
     // MCP-20 SRCH-10 SRCH-11 SRCH-13 SRCH-14 SRCH-15 SRCH-16 SRCH-17 SRCH-18

@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 use crate::adapters::transport::stdio::StdioTransport;
 use crate::domain::chunk::LineRange;
 use crate::domain::chunk::Span;
+use crate::domain::highlights::Highlight;
 use crate::domain::search::Expansion;
 use crate::domain::search::FilterEcho;
 use crate::domain::search::Hit;
@@ -98,6 +99,7 @@ fn bare_hit() -> Hit {
         tags: Vec::new(),
         content: "text".into(),
         match_spans: None,
+        highlights: None,
         expanded_from: None,
         lines: None,
         symbol_kind: None,
@@ -112,6 +114,7 @@ fn full_answer() -> SearchAnswer {
     let hit = Hit {
         title: Some("T".into()),
         match_spans: Some(vec![Span { start: 0, end: 4 }]),
+        highlights: Some(vec![Highlight { span: Span { start: 0, end: 4 }, line: 1 }]),
         expanded_from: Some(Expansion::WholeDocument { total_chunks: 2 }),
         lines: Some(LineRange { start: 1, end: 2 }),
         symbol_kind: Some("function".into()),
@@ -128,6 +131,8 @@ fn full_answer() -> SearchAnswer {
     SearchAnswer {
         hits: vec![hit, bare_hit()],
         low_confidence: true,
+        confidence: Some(0.25),
+        min_quality: 0.3,
         filter,
         degraded: vec!["vector"],
         pending_chunks: 7,
