@@ -340,7 +340,7 @@ mod tests {
     }
 
     // SRCH-160 SRCH-161 SRCH-162 SRCH-163 SRCH-164 SRCH-165 SRCH-166 SRCH-167
-    // SRCH-168 SRCH-174 SRCH-175 SRCH-177 SRCH-B19
+    // SRCH-168 SRCH-174 SRCH-175 SRCH-177 SRCH-140 SRCH-B19
     #[test]
     fn a_bare_hit_has_the_members_that_are_always_there_and_no_other() {
         assert_eq!(

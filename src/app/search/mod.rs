@@ -9,7 +9,7 @@ mod shape;
 mod widen;
 
 #[cfg(test)]
-mod tests;
+pub(in crate::app) mod tests;
 
 use std::collections::HashMap;
 use std::fmt;

@@ -140,10 +140,13 @@ mod tests {
         assert_eq!(globs(json!({ "query": "q" })), None);
     }
 
-    // SRCH-29
+    // SRCH-29 SRCH-31
     #[test]
     fn a_name_that_nobody_knows_is_ignored() {
-        let request = parse(json!({ "query": "q", "top_k": "many" }));
+        let request = parse(json!({
+            "query": "q", "top_k": "many", "rrf_k": 1, "bm25_heading_weight": 9,
+            "whole_doc_threshold_tokens": 9, "max_expanded_tokens": 9,
+        }));
         assert_eq!(request, Ok(SearchRequest { query: "q".into(), ..SearchRequest::default() }));
     }
 

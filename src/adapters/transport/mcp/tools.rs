@@ -438,7 +438,7 @@ mod tests {
         assert_eq!(names, NAMES);
     }
 
-    // MCP-20
+    // MCP-20 SRCH-31
     #[test]
     fn search_has_its_parameters_and_requires_the_query() {
         let mut expected = [
