@@ -119,8 +119,8 @@ fn with_lines(spans: Vec<Span>, content: &str, anchors: &[Anchor]) -> Vec<Highli
             while let Some(anchor) = anchors.next_if(|anchor| anchor.at <= span.start) {
                 from = *anchor;
             }
-            let breaks = content.as_bytes()[from.at..span.start].iter();
-            let breaks = breaks.filter(|&&byte| byte == b'\n').count();
+            let between = content.get(from.at..span.start).unwrap_or_default();
+            let breaks = between.matches('\n').count();
             let line = from.line.saturating_add(u32::try_from(breaks).unwrap_or(u32::MAX));
             from = Anchor { at: span.start, line };
             Highlight { span, line }

@@ -127,7 +127,7 @@ impl Searcher {
         let reranker = self.reranker_for(&checked, patience, &mut degraded).await?;
         let fused =
             self.retrieve(&*snapshot, &checked, vector.as_ref(), reranker.is_some()).await?;
-        let reranked = reranker.is_some();
+        let scored_again = reranker.is_some();
         let mut remarks: Vec<String> = other.into_iter().collect();
         let ranked = match reranker {
             Some(reranker) => rerank(reranker, &checked, fused).await?,
@@ -154,7 +154,7 @@ impl Searcher {
                 &*snapshot,
                 &picked,
                 vector.as_ref(),
-                reranked,
+                scored_again,
                 summary.chunks,
             )
             .await?,
