@@ -13,6 +13,7 @@ pub mod confidence;
 pub mod diversity;
 pub mod filter;
 pub mod fusion;
+pub mod graph;
 pub mod parent;
 pub mod query;
 pub mod search;
