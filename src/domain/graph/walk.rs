@@ -171,12 +171,7 @@ impl Walk {
                 self.current = None;
                 continue;
             }
-            // Among so many, enough are sure to be new.
-            let enough = self.bounds.fan_out + self.links.len() - self.seeds;
-            let depth = (known.depth * DEEPER).min(enough).max(1);
-            let starved = |node: &usize| self.is_starved(*node, depth);
-            let nodes = self.with_company(node, starved);
-            return Some(Wanted { nodes, depth });
+            return Some(self.deeper(node, known.depth));
         }
     }
 
@@ -266,15 +261,27 @@ impl Walk {
             && neighbour.path.as_ref().is_none_or(|path| !self.used.contains(path))
     }
 
-    /// Whether what a node has been told will not do, as far as can be said now.
+    /// Asks for more neighbours of a node, and of others that will need more.
     ///
-    /// - `depth`: how much would be asked for instead.
-    fn is_starved(&self, node: usize, depth: usize) -> bool {
+    /// - `depth`: how many it has been told of.
+    fn deeper(&self, node: usize, depth: usize) -> Wanted {
+        let mut nodes = self.with_company(node, |other| self.is_starved(*other));
+        // Of so many, enough will be new to the last of them, too.
+        let found = self.links.len() - self.seeds;
+        let enough = found + nodes.len() * self.bounds.fan_out;
+        let depth = (depth * DEEPER).min(enough).max(1);
+        let knows_less = |other: &usize| self.known.get(other).is_none_or(|it| it.depth < depth);
+        nodes.retain(|other| *other == node || knows_less(other));
+        Wanted { nodes, depth }
+    }
+
+    /// Whether what a node has been told will not do, as far as can be said now.
+    fn is_starved(&self, node: usize) -> bool {
         self.known.get(&node).is_some_and(|known| {
             let new = known.neighbours.iter().filter(|neighbour| self.is_new(neighbour)).count();
             let last = known.neighbours.last();
             let may_go_on = last.is_none_or(|last| last.similarity >= self.bounds.min_similarity);
-            !known.is_all() && may_go_on && new < self.bounds.fan_out && known.depth < depth
+            !known.is_all() && may_go_on && new < self.bounds.fan_out
         })
     }
 
