@@ -87,7 +87,7 @@ fn flags_reach_the_walk() {
     let full = of(&["--max-nodes", "1"]);
     assert_eq!(full["truncation"][0]["reason"], "node_budget");
     assert_eq!(full["truncation"][0]["limit"], 1);
-    let centroid = of(&["--seed-strategy", "all-chunks", "--seed-strategy=centroid"]);
+    let centroid = of(&["--seed-strategy=centroid"]);
     assert_eq!(centroid["stats"]["seeds_used"], 2);
     assert_eq!(paths(&centroid).iter().filter(|path| **path == "sea/tides.md").count(), 1);
 }

@@ -210,7 +210,9 @@ impl Expedition<'_> {
                 self.centroid = centroid(&vectors);
                 let averaged = ids.len() - without;
                 let is_seed = walk.seed(ids[0], self.centroid.is_some());
-                ids.iter().for_each(|&id| walk.visit(id));
+                for &id in &ids {
+                    walk.visit(id);
+                }
                 if is_seed { averaged } else { 0 }
             }
         };

@@ -6,6 +6,8 @@ const NAMED: usize = 3;
 const COMPARED_BYTES: usize = 512;
 /// The most characters of a start that a refusal repeats.
 const QUOTED_CHARS: usize = 200;
+/// What counts for more than any likeness: the same path, otherwise spelled.
+const SAME: f64 = 4.0;
 /// How alike two paths are at least, from 0 to 1.
 const LIKENESS: f64 = 0.6;
 
@@ -50,7 +52,7 @@ fn near<'a>(start: &str, paths: &[&'a str]) -> Vec<&'a str> {
         .map(|path| {
             let candidate = plain(path);
             let likeness = if candidate == wanted {
-                3.0
+                SAME
             } else if !wanted_name.is_empty() && name(&candidate) == wanted_name {
                 2.0 + likeness(&wanted, &candidate)
             } else {
@@ -61,6 +63,10 @@ fn near<'a>(start: &str, paths: &[&'a str]) -> Vec<&'a str> {
         .filter(|(likeness, _)| *likeness >= LIKENESS)
         .collect();
     scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
+    // Who has found the document needs no others.
+    if scored.first().is_some_and(|(likeness, _)| *likeness >= SAME) {
+        scored.retain(|(likeness, _)| *likeness >= SAME);
+    }
     scored.into_iter().take(NAMED).map(|(_, path)| path).collect()
 }
 
@@ -111,6 +117,7 @@ mod tests {
             assert!(told.contains("groove index") && told.contains("rebuild_index"), "{told}");
         }
         let both = told("vpn.md");
+        assert!(!told("IT/network/vpn.md").contains("people"));
         assert!(both.contains("it/network/vpn.md") && both.contains("people/vpn.md"), "{both}");
     }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::*;
 use crate::adapters::store::memory::MemoryStore;
+use crate::adapters::store::sqlite::SqliteStore;
 use crate::app::graph::tests::watched::Watched;
 use crate::app::testing::Bench;
 use crate::domain::chunk::Chunk;

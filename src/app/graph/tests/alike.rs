@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::*;
-use crate::adapters::store::sqlite::SqliteStore;
+use crate::domain::graph::Order;
 
 /// Draws numbers from a seed.
 struct Draw(u64);
@@ -71,6 +71,11 @@ impl Draw {
 /// A node as the rules make it: parent, depth, chunk, score.
 type Plain = (Option<usize>, u32, ChunkId, f32);
 
+/// The first of the greatest.
+fn best(scores: &[f32]) -> usize {
+    (1..scores.len()).fold(0, |best, next| if scores[next] > scores[best] { next } else { best })
+}
+
 /// The rules, one node after the other, from full rankings.
 async fn plain(explorer: &Explorer, request: &GraphRequest) -> (Vec<Plain>, u64, bool) {
     let CheckedGraph { bounds, filter, .. } = request.check(explorer.min_quality).unwrap();
@@ -106,14 +111,8 @@ async fn plain(explorer: &Explorer, request: &GraphRequest) -> (Vec<Plain>, u64,
         nodes.push((None, 0, chunk, 1.0));
     }
     while !queue.is_empty() {
-        let mut next = 0;
-        for other in 1..queue.len() {
-            let score = |place: usize| nodes[queue[place].0].3;
-            if bounds.order == crate::domain::graph::Order::BestFirst && score(other) > score(next)
-            {
-                next = other;
-            }
-        }
+        let scores: Vec<f32> = queue.iter().map(|entry| nodes[entry.0].3).collect();
+        let next = if bounds.order == Order::BestFirst { best(&scores) } else { 0 };
         let (node, vector, depth) = queue.remove(next).unwrap();
         if depth >= bounds.depth || bounds.fan_out == 0 {
             continue;

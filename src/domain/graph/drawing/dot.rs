@@ -13,11 +13,11 @@ pub fn dot(graph: &Graph) -> String {
     if let Some(cut) = cut_short(graph) {
         caption.extend(["\\n", &quoted(&cut)]);
     }
-    let mut text = format!(
+    let mut text = vec![format!(
         "digraph connections {{\n  rankdir=LR;\n  charset=\"UTF-8\";\n  label=\"{caption}\";\n  \
          labelloc=t;\n  node [shape=box, style=filled, fontname=\"sans-serif\", fontsize=10];\n  \
          edge [fontname=\"sans-serif\", fontsize=9];\n"
-    );
+    )];
     for (number, node) in graph.nodes.iter().enumerate() {
         let (path, heading) = lines_of(node);
         let mut lines = quoted(&label::at_most(&path, LINE_CHARS));
@@ -25,22 +25,16 @@ pub fn dot(graph: &Graph) -> String {
             lines.extend(["\\n", &quoted(&label::at_most(&heading, LINE_CHARS))]);
         }
         let fill = fill(node.depth);
-        text.push_str(&format_line(&format!(
-            "n{number} [label=\"{lines}\", fillcolor=\"{fill}\"]"
-        )));
+        text.push(format!("  n{number} [label=\"{lines}\", fillcolor=\"{fill}\"];\n"));
     }
     for (number, node) in graph.nodes.iter().enumerate() {
         if let Some(parent) = parent_of(graph, number) {
             let score = node.score;
-            text.push_str(&format_line(&format!("n{parent} -> n{number} [label=\"{score:.2}\"]")));
+            text.push(format!("  n{parent} -> n{number} [label=\"{score:.2}\"];\n"));
         }
     }
-    text.push_str("}\n");
-    text
-}
-
-fn format_line(statement: &str) -> String {
-    format!("  {statement};\n")
+    text.push("}\n".to_owned());
+    text.concat()
 }
 
 /// Text as it stands between quotes. An ampersand would begin the name of a
@@ -51,8 +45,8 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{hostile, sample};
     use super::*;
+    use crate::domain::graph::drawing::testing::{hostile, sample};
 
     // GRAPH-71 GRAPH-73
     #[test]

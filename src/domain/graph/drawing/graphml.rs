@@ -21,23 +21,24 @@ const KEYS: [(&str, &str, &str); 14] = [
     ("weight", "edge", "float"),
 ];
 
-/// Writes a graph as GraphML, with the members of a node in the JSON as data.
+/// Writes a graph as `GraphML`, with the members of a node in the JSON as data.
 ///
 /// # Source
 ///
-/// Brandes, Eiglsperger, Herman, Himsolt and Marshall, "GraphML Progress Report:
-/// Structural Layer Proposal", GD 2001.
+/// Brandes, Eiglsperger, Herman, Himsolt and Marshall, "`GraphML` Progress
+/// Report: Structural Layer Proposal", GD 2001.
 pub fn graphml(graph: &Graph) -> String {
-    let mut text = String::from(
+    let mut text = vec![
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
-         <graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\">\n",
-    );
+         <graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\">\n"
+            .to_owned(),
+    ];
     for (name, of, kind) in KEYS {
-        text.push_str(&format!(
+        text.push(format!(
             "  <key id=\"{name}\" for=\"{of}\" attr.name=\"{name}\" attr.type=\"{kind}\"/>\n"
         ));
     }
-    text.push_str("  <graph id=\"connections\" edgedefault=\"directed\">\n");
+    text.push("  <graph id=\"connections\" edgedefault=\"directed\">\n".to_owned());
     let reasons: Vec<String> = graph
         .truncation
         .iter()
@@ -47,22 +48,22 @@ pub fn graphml(graph: &Graph) -> String {
     put(&mut text, 4, "truncated", &graph.is_truncated().to_string());
     put(&mut text, 4, "truncation", &reasons.join("\n"));
     for (number, node) in graph.nodes.iter().enumerate() {
-        text.push_str(&format!("    <node id=\"n{number}\">\n"));
+        text.push(format!("    <node id=\"n{number}\">\n"));
         put_node(&mut text, node);
-        text.push_str("    </node>\n");
+        text.push("    </node>\n".to_owned());
     }
     for (number, node) in graph.nodes.iter().enumerate() {
         if let Some(parent) = parent_of(graph, number) {
-            text.push_str(&format!("    <edge source=\"n{parent}\" target=\"n{number}\">\n"));
+            text.push(format!("    <edge source=\"n{parent}\" target=\"n{number}\">\n"));
             put(&mut text, 6, "weight", &node.score.to_string());
-            text.push_str("    </edge>\n");
+            text.push("    </edge>\n".to_owned());
         }
     }
-    text.push_str("  </graph>\n</graphml>\n");
-    text
+    text.push("  </graph>\n</graphml>\n".to_owned());
+    text.concat()
 }
 
-fn put_node(text: &mut String, node: &Node) {
+fn put_node(text: &mut Vec<String>, node: &Node) {
     put(text, 6, "path", &node.path);
     for (name, value) in
         [("heading", &node.heading), ("title", &node.title), ("topic", &node.topic)]
@@ -81,9 +82,9 @@ fn put_node(text: &mut String, node: &Node) {
     }
 }
 
-fn put(text: &mut String, indent: usize, key: &str, value: &str) {
-    text.extend(std::iter::repeat_n(' ', indent));
-    text.extend(["<data key=\"", key, "\">", &label::xml(value), "</data>\n"]);
+fn put(text: &mut Vec<String>, indent: usize, key: &str, value: &str) {
+    let (margin, value) = (" ".repeat(indent), label::xml(value));
+    text.push(format!("{margin}<data key=\"{key}\">{value}</data>\n"));
 }
 
 #[cfg(test)]
@@ -92,8 +93,8 @@ mod tests {
 
     use roxmltree::{Document, Node as Element};
 
-    use super::super::testing::{hostile, sample};
     use super::*;
+    use crate::domain::graph::drawing::testing::{hostile, sample};
 
     fn data(of: Element<'_, '_>) -> BTreeMap<String, String> {
         of.children()

@@ -13,13 +13,13 @@ pub fn mermaid(graph: &Graph) -> String {
     if let Some(cut) = cut_short(graph) {
         caption.extend(["<br/>", &quoted(&cut)]);
     }
-    let mut text = String::from("flowchart LR\n");
+    let mut text = vec!["flowchart LR\n".to_owned()];
     for (depth, fill) in FILLS.iter().enumerate() {
-        let depth = depth.to_string();
-        text.extend(["  classDef d", &depth, " fill:", fill, ",stroke:#555,color:#111\n"]);
+        text.push(format!("  classDef d{depth} fill:{fill},stroke:#555,color:#111\n"));
     }
-    text.extend(["  classDef note fill:#fff,stroke-dasharray:3\n  caption[\"", &caption]);
-    text.push_str("\"]:::note\n");
+    text.push(format!(
+        "  classDef note fill:#fff,stroke-dasharray:3\n  caption[\"{caption}\"]:::note\n"
+    ));
     for (number, node) in graph.nodes.iter().enumerate() {
         let (path, heading) = lines_of(node);
         let mut lines = quoted(&label::at_most(&path, LINE_CHARS));
@@ -27,14 +27,14 @@ pub fn mermaid(graph: &Graph) -> String {
             lines.extend(["<br/>", &quoted(&label::at_most(&heading, LINE_CHARS))]);
         }
         let class = usize::try_from(node.depth).unwrap_or(usize::MAX).min(FILLS.len() - 1);
-        text.push_str(&format!("  n{number}[\"{lines}\"]:::d{class}\n"));
+        text.push(format!("  n{number}[\"{lines}\"]:::d{class}\n"));
     }
     for (number, node) in graph.nodes.iter().enumerate() {
         if let Some(parent) = parent_of(graph, number) {
-            text.push_str(&format!("  n{parent} -->|{:.2}| n{number}\n", node.score));
+            text.push(format!("  n{parent} -->|{:.2}| n{number}\n", node.score));
         }
     }
-    text
+    text.concat()
 }
 
 /// Text as it stands between quotes. Whatever could mean something to Mermaid,
@@ -56,8 +56,8 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{hostile, sample};
     use super::*;
+    use crate::domain::graph::drawing::testing::{hostile, sample};
 
     // GRAPH-B07 GRAPH-73 GRAPH-74
     #[test]

@@ -51,8 +51,8 @@ fn described(number: usize, node: &Node) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{hostile, sample};
     use super::*;
+    use crate::domain::graph::drawing::testing::{hostile, sample};
 
     // GRAPH-70
     #[test]

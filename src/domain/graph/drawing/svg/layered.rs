@@ -28,21 +28,21 @@ pub(super) fn draw(graph: &Graph) -> Picture {
             * (BOX_WIDTH + GAP)
             + 2 * MARGIN,
         height: HEAD + leaves * PITCH + 2 * MARGIN,
-        edges: String::new(),
-        nodes: String::new(),
+        edges: Vec::new(),
+        nodes: Vec::new(),
     };
     for (number, node) in graph.nodes.iter().enumerate() {
         let (x, y) = (left(number), middle(number));
-        picture.nodes.push_str(&boxed(node, x, y));
+        picture.nodes.push(boxed(node, x, y));
         let Some(parent) = parent_of(graph, number) else { continue };
         let (from_x, from_y) = (left(parent) + BOX_WIDTH, middle(parent));
         let bend = usize::midpoint(from_x, x);
-        picture.edges.push_str(&format!(
+        picture.edges.push(format!(
             "<path d=\"M{from_x} {from_y} C{bend} {from_y} {bend} {y} {x} {y}\" fill=\"none\" \
              stroke=\"#888888\"/>\n"
         ));
         let (score_x, score_y) = (x - 4, y - 4);
-        picture.edges.push_str(&format!(
+        picture.edges.push(format!(
             "<text x=\"{score_x}\" y=\"{score_y}\" font-size=\"10\" fill=\"#444444\" \
              text-anchor=\"end\">{:.2}</text>\n",
             node.score
@@ -54,15 +54,15 @@ pub(super) fn draw(graph: &Graph) -> Picture {
 fn boxed(node: &Node, x: usize, middle: usize) -> String {
     let top = middle - BOX_HEIGHT / 2;
     let fill = fill(node.depth);
-    let mut text = format!(
+    let mut text = vec![format!(
         "<g>{}<rect x=\"{x}\" y=\"{top}\" width=\"{BOX_WIDTH}\" height=\"{BOX_HEIGHT}\" rx=\"4\" \
          fill=\"{fill}\" stroke=\"#555555\"/>",
         tooltip(node)
-    );
+    )];
     let mut line = |y: usize, words: &str| {
         let words = label::xml(&label::fitting(words, BOX_WIDTH - 2 * PADDING, FONT));
         let x = x + PADDING;
-        text.push_str(&format!("<text x=\"{x}\" y=\"{y}\" fill=\"#111111\">{words}</text>"));
+        text.push(format!("<text x=\"{x}\" y=\"{y}\" fill=\"#111111\">{words}</text>"));
     };
     match lines_of(node) {
         (path, Some(heading)) => {
@@ -71,6 +71,6 @@ fn boxed(node: &Node, x: usize, middle: usize) -> String {
         }
         (path, None) => line(middle + 4, &path),
     }
-    text.push_str("</g>\n");
-    text
+    text.push("</g>\n".to_owned());
+    text.concat()
 }

@@ -53,8 +53,8 @@ pub fn svg(graph: &Graph, layout: Layout) -> String {
     if let Some(cut) = cut_short(graph) {
         text.push_str(&line(MARGIN + 2 * FONT + 6, "#a00000", &cut));
     }
-    text.push_str(&picture.edges);
-    text.push_str(&picture.nodes);
+    text.extend(picture.edges);
+    text.extend(picture.nodes);
     text.push_str("</svg>\n");
     text
 }
@@ -63,8 +63,8 @@ pub fn svg(graph: &Graph, layout: Layout) -> String {
 struct Picture {
     width: usize,
     height: usize,
-    edges: String,
-    nodes: String,
+    edges: Vec<String>,
+    nodes: Vec<String>,
 }
 
 /// What is shown when one points at a node.

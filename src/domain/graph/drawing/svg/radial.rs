@@ -55,12 +55,12 @@ pub(super) fn draw(graph: &Graph) -> Picture {
         [only] => (needed.saturating_sub(STEP), Some(only)),
         _ => (needed.max(STEP / 4), None),
     };
-    let size = 2 * (first + (deepest + 1) * STEP + MARGIN);
+    let extent = 2 * (first + (deepest + 1) * STEP + MARGIN);
     let rings = Rings {
         first: real(first),
         centre,
-        middle_x: real(size / 2),
-        middle_y: real(HEAD + size / 2),
+        middle_x: real(extent / 2),
+        middle_y: real(HEAD + extent / 2),
         most,
     };
     let angle = |node: usize| TAU * real(places[node]) / real(2 * leaves.max(1));
@@ -71,20 +71,20 @@ pub(super) fn draw(graph: &Graph) -> Picture {
     };
 
     let mut picture =
-        Picture { width: size, height: HEAD + size, edges: String::new(), nodes: String::new() };
+        Picture { width: extent, height: HEAD + extent, edges: Vec::new(), nodes: Vec::new() };
     for (number, node) in graph.nodes.iter().enumerate() {
         let (x, y) = at(number, 0.0);
         if let Some(parent) = parent_of(graph, number) {
             let (from_x, from_y) = at(parent, 0.0);
-            picture.edges.push_str(&format!(
+            picture.edges.push(format!(
                 "<path d=\"M{from_x:.1} {from_y:.1} L{x:.1} {y:.1}\" stroke=\"#bbbbbb\"/>\n"
             ));
             let score = format!("{:.2}", node.score);
             let at = at(number, -real(SPACE));
-            picture.nodes.push_str(&along(angle(number), at, Towards::Middle, 10, &score));
+            picture.nodes.push(along(angle(number), at, Towards::Middle, 10, &score));
         }
         let fill = fill(node.depth);
-        picture.nodes.push_str(&format!(
+        picture.nodes.push(format!(
             "<g>{}<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\" fill=\"{fill}\" \
              stroke=\"#555555\"/>",
             tooltip(node)
@@ -93,8 +93,8 @@ pub(super) fn draw(graph: &Graph) -> Picture {
         let words = path + &heading.unwrap_or_default();
         let words = label::fitting(&words, STEP - 2 * SPACE - SCORE, FONT);
         let at = at(number, real(SPACE));
-        picture.nodes.push_str(&along(angle(number), at, Towards::Outside, FONT, &words));
-        picture.nodes.push_str("</g>\n");
+        picture.nodes.push(along(angle(number), at, Towards::Outside, FONT, &words));
+        picture.nodes.push("</g>\n".to_owned());
     }
     picture
 }

@@ -1,12 +1,18 @@
 //! Pictures, read back as XML.
 
+use std::collections::BTreeMap;
+
 use roxmltree::{Document, Node as Element};
 
-use super::super::testing::{hostile, node, sample};
 use super::*;
+use crate::domain::graph::drawing::testing::{hostile, node, sample};
 use crate::domain::graph::truncation::Truncation;
 
 const LAYOUTS: [Layout; 2] = [Layout::Layered, Layout::Radial];
+
+fn real(count: usize) -> f64 {
+    f64::from(u32::try_from(count).unwrap())
+}
 
 fn number(element: Element<'_, '_>, name: &str) -> f64 {
     element.attribute(name).unwrap().parse().unwrap()
@@ -72,7 +78,7 @@ fn the_caption_and_what_was_lost_lie_inside_the_canvas() {
         assert!(lost.contains("seed_chunks (limit 2), node_budget (limit 5)"), "{lost}");
         assert!(lost.ends_with("time_budget (limit 4294967295)"), "{lost}");
         for line in head {
-            let end = number(line, "x") + label::tenths(line.text().unwrap()) as f64 * 1.2;
+            let end = number(line, "x") + real(label::tenths(line.text().unwrap())) * 1.2;
             assert!(end <= width, "{end} {width}");
         }
         graph.truncation.truncate(3);
@@ -126,7 +132,7 @@ fn a_label_is_cut_to_fit_its_box() {
     let labels: Vec<String> = texts(&document).into_iter().filter(|it| it.ends_with('…')).collect();
     assert_eq!(labels.len(), 2, "{labels:?}");
     for label in labels {
-        assert!(label::tenths(&label) as f64 * 1.2 < width, "{label}");
+        assert!(real(label::tenths(&label)) * 1.2 < width, "{label}");
     }
 }
 
@@ -205,8 +211,8 @@ fn in_rings_nodes_of_one_depth_are_equally_far_from_the_middle_and_no_labels_mee
         let document = Document::parse(&text).unwrap();
         let circles = circles(&document);
         let middle = number(document.root_element(), "width") / 2.0;
-        let radius = |(x, y): (f64, f64)| (x - middle).hypot(y - middle - HEAD as f64);
-        let mut by_depth: std::collections::BTreeMap<u32, Vec<usize>> = Default::default();
+        let radius = |(x, y): (f64, f64)| (x - middle).hypot(y - middle - real(HEAD));
+        let mut by_depth: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
         for (number, node) in graph.nodes.iter().enumerate() {
             by_depth.entry(node.depth).or_default().push(number);
         }
@@ -219,12 +225,12 @@ fn in_rings_nodes_of_one_depth_are_equally_far_from_the_middle_and_no_labels_mee
                 assert!((radius(circles[number]) - first).abs() < 1.0);
             }
             // Neighbours on a ring are further apart than a label is high.
-            let angle = |(x, y): (f64, f64)| (y - middle - HEAD as f64).atan2(x - middle);
+            let angle = |(x, y): (f64, f64)| (y - middle - real(HEAD)).atan2(x - middle);
             let mut ring: Vec<(f64, f64)> = nodes.iter().map(|&number| circles[number]).collect();
             ring.sort_by(|&a, &b| angle(a).total_cmp(&angle(b)));
             for pair in ring.windows(2) {
                 let ((x, y), (to_x, to_y)) = (pair[0], pair[1]);
-                assert!((x - to_x).hypot(y - to_y) > FONT as f64);
+                assert!((x - to_x).hypot(y - to_y) > real(FONT));
             }
         }
     }
