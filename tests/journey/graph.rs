@@ -248,6 +248,44 @@ fn the_tool_answers_as_the_command_does_and_warns_of_each_cut() {
     server.stop();
 }
 
+/// Flags that have no parameter: where the index is and what it was made with,
+/// and what the answer looks like.
+const UNPAIRED: [&str; 6] = ["kb-path", "model", "config", "format", "layout", "help"];
+
+/// Flags that may be repeated; their parameters are lists, named in the plural.
+const REPEATED: [&str; 4] = ["exclude-glob", "path-glob", "field", "field-not"];
+
+// CLI-06 CLI-210 CLI-213 CLI-218 GRAPH-11
+#[test]
+fn every_flag_has_its_parameter_and_every_parameter_its_flag() {
+    let site = Site::new();
+    let help = stdout(&site.run("graph", &["--help"]));
+    let lines = help.lines().map(str::trim_start);
+    let flags: BTreeSet<String> = lines
+        .filter_map(|line| line.strip_prefix("-h, ").unwrap_or(line).strip_prefix("--"))
+        .map(|line| line.split([' ', '=']).next().unwrap().to_owned())
+        .filter(|flag| !UNPAIRED.contains(&flag.as_str()))
+        .collect();
+    let paired: BTreeSet<String> = flags
+        .iter()
+        .map(|flag| match flag.as_str() {
+            "field-not" => "fields_not".to_owned(),
+            "tag-any" | "tag-all" => flag.replace("tag-", "tags_"),
+            flag if REPEATED.contains(&flag) => format!("{}s", flag.replace('-', "_")),
+            flag => flag.replace('-', "_"),
+        })
+        .collect();
+    let mut server = Server::start_with(&site, &["--no-watch"]);
+    let tools = server.tools();
+    let tool = tools.iter().find(|tool| tool["name"] == "get_connection_graph").unwrap();
+    let parameters = tool["inputSchema"]["properties"].as_object().unwrap();
+    assert_eq!(paired, parameters.keys().cloned().collect());
+    for flag in REPEATED {
+        assert!(help.contains(&format!("--{flag} ")), "{flag}");
+    }
+    server.stop();
+}
+
 // GRAPH-B03
 #[test]
 fn a_graph_is_answered_while_the_index_is_written() {

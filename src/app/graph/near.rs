@@ -28,7 +28,11 @@ pub(super) fn not_in_the_index<'a>(start: &str, paths: impl Iterator<Item = &'a 
         );
     }
     let near = near(start, &paths);
-    let meant = if near.is_empty() {
+    let below = if near.is_empty() { below(start, &paths) } else { Vec::new() };
+    let meant = if !below.is_empty() {
+        let below: Vec<String> = below.iter().map(|path| format!("{path:?}")).collect();
+        format!("; it is a folder that holds {}.", below.join(", "))
+    } else if near.is_empty() {
         ".".to_owned()
     } else {
         let near: Vec<String> = near.iter().map(|path| format!("{path:?}")).collect();
@@ -68,6 +72,13 @@ fn near<'a>(start: &str, paths: &[&'a str]) -> Vec<&'a str> {
         scored.retain(|(likeness, _)| *likeness >= SAME);
     }
     scored.into_iter().take(NAMED).map(|(_, path)| path).collect()
+}
+
+/// Documents in a folder, if the start is one.
+fn below<'a>(start: &str, paths: &[&'a str]) -> Vec<&'a str> {
+    let folder = plain(start) + "/";
+    let is_below = |path: &&&str| folder.len() > 1 && plain(path).starts_with(&folder);
+    paths.iter().filter(is_below).take(NAMED).copied().collect()
 }
 
 /// From 0 to 1. Paths whose lengths differ too much are not compared.
@@ -128,6 +139,15 @@ mod tests {
             let told = told(start);
             assert!(!told.contains("did you mean") && told.contains("is not in the index."));
             assert!(told.len() < 600, "{}", told.len());
+        }
+    }
+
+    // GRAPH-21
+    #[test]
+    fn a_folder_is_answered_with_documents_in_it() {
+        for start in ["it/network", "IT/Network/"] {
+            let told = told(start);
+            assert!(told.contains("a folder that holds \"it/network/vpn.md\""), "{told}");
         }
     }
 

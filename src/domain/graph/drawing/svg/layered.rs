@@ -44,7 +44,7 @@ pub(super) fn draw(graph: &Graph) -> Picture {
         let (score_x, score_y) = (x - 4, y - 4);
         picture.edges.push(format!(
             "<text x=\"{score_x}\" y=\"{score_y}\" font-size=\"10\" fill=\"#444444\" \
-             text-anchor=\"end\">{:.2}</text>\n",
+             stroke=\"#ffffff\" stroke-width=\"3\" paint-order=\"stroke\" text-anchor=\"end\">{:.2}</text>\n",
             node.score
         ));
     }
