@@ -3,8 +3,9 @@
 use super::{caption, cut_short, fill, label, lines_of, parent_of};
 use crate::domain::graph::answer::Graph;
 
-/// The most characters of a line in a box.
-const LINE_CHARS: usize = 120;
+/// The most room for a line in a box, in pixels, and the size of its letters.
+const LINE_WIDTH: usize = 720;
+const FONT: usize = 10;
 
 /// Writes a graph in the language of Graphviz: a box for each node, from left to
 /// right, and an arrow for each hop with its score.
@@ -15,14 +16,14 @@ pub fn dot(graph: &Graph) -> String {
     }
     let mut text = vec![format!(
         "digraph connections {{\n  rankdir=LR;\n  charset=\"UTF-8\";\n  label=\"{caption}\";\n  \
-         labelloc=t;\n  node [shape=box, style=filled, fontname=\"sans-serif\", fontsize=10];\n  \
+         labelloc=t;\n  node [shape=box, style=filled, fontname=\"sans-serif\", fontsize={FONT}];\n  \
          edge [fontname=\"sans-serif\", fontsize=9];\n"
     )];
     for (number, node) in graph.nodes.iter().enumerate() {
         let (path, heading) = lines_of(node);
-        let mut lines = quoted(&label::at_most(&path, LINE_CHARS));
+        let mut lines = quoted(&label::fitting(&path, LINE_WIDTH, FONT));
         if let Some(heading) = heading {
-            lines.extend(["\\n", &quoted(&label::at_most(&heading, LINE_CHARS))]);
+            lines.extend(["\\n", &quoted(&label::fitting(&heading, LINE_WIDTH, FONT))]);
         }
         let fill = fill(node.depth);
         text.push(format!("  n{number} [label=\"{lines}\", fillcolor=\"{fill}\"];\n"));
@@ -122,7 +123,7 @@ mod tests {
             let (path, heading) = lines_of(node);
             let shown: Vec<String> = std::iter::once(path)
                 .chain(heading)
-                .map(|line| label::at_most(&line, LINE_CHARS).replace('&', "&amp;"))
+                .map(|line| label::fitting(&line, LINE_WIDTH, FONT).replace('&', "&amp;"))
                 .collect();
             assert!(strings.contains(&shown.join("\n")), "{shown:?}");
         }

@@ -33,14 +33,6 @@ fn is_hidden(character: char) -> bool {
         )
 }
 
-/// A text that is no wider than so many characters, cut with `…` if it was.
-pub(super) fn at_most(text: &str, chars: usize) -> Cow<'_, str> {
-    if text.chars().nth(chars).is_none() {
-        return Cow::Borrowed(text);
-    }
-    Cow::Owned(text.chars().take(chars.saturating_sub(1)).chain(['…']).collect())
-}
-
 /// How wide a text is likely to be, in tenths of a pixel for each pixel of the
 /// font's size: all but ASCII counts as full width.
 pub(super) fn tenths(text: &str) -> usize {
@@ -109,8 +101,6 @@ mod tests {
         assert_eq!(fitting("日本語", 30, 10), "日本語");
         assert_eq!(fitting("日本語", 29, 10), "日…");
         assert_eq!(fitting("日本語", 0, 10), "…");
-        assert_eq!(at_most("日本語", 3), "日本語");
-        assert_eq!(at_most("日本語", 2), "日…");
     }
 
     // GRAPH-72

@@ -3,8 +3,9 @@
 use super::{FILLS, caption, cut_short, label, lines_of, parent_of};
 use crate::domain::graph::answer::Graph;
 
-/// The most characters of a line in a box.
-const LINE_CHARS: usize = 60;
+/// The most room for a line in a box, in pixels, and the size of its letters.
+const LINE_WIDTH: usize = 360;
+const FONT: usize = 10;
 
 /// Writes a graph as a Mermaid flow chart, from left to right. The caption is a
 /// box of its own.
@@ -22,9 +23,9 @@ pub fn mermaid(graph: &Graph) -> String {
     ));
     for (number, node) in graph.nodes.iter().enumerate() {
         let (path, heading) = lines_of(node);
-        let mut lines = quoted(&label::at_most(&path, LINE_CHARS));
+        let mut lines = quoted(&label::fitting(&path, LINE_WIDTH, FONT));
         if let Some(heading) = heading {
-            lines.extend(["<br/>", &quoted(&label::at_most(&heading, LINE_CHARS))]);
+            lines.extend(["<br/>", &quoted(&label::fitting(&heading, LINE_WIDTH, FONT))]);
         }
         let class = usize::try_from(node.depth).unwrap_or(usize::MAX).min(FILLS.len() - 1);
         text.push(format!("  n{number}[\"{lines}\"]:::d{class}\n"));
