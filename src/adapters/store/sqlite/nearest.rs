@@ -7,9 +7,11 @@ use sqlx::sqlite::SqliteConnection;
 
 use crate::adapters::store::cosine::Query;
 use crate::adapters::store::ranking::Best;
+use crate::adapters::store::sample::{self, Sample};
 use crate::adapters::store::sqlite::resident::{self, Admission, Resident};
 use crate::adapters::store::sqlite::{rows, unavailable, vectors};
 use crate::domain::chunk::ChunkId;
+use crate::domain::evidence::Spread;
 use crate::domain::filter::Filter;
 use crate::ports::chunk_store::{Candidate, StoreError};
 
@@ -23,6 +25,25 @@ pub(super) async fn in_memory(
     tokio::task::spawn_blocking(move || resident.nearest(&query, depth, &admission))
         .await
         .map_err(|error| unavailable("scan the vectors", error))
+}
+
+/// How the cosines of all vectors with a query are spread, read from the file.
+pub(super) async fn spread_in_file(
+    connection: &mut SqliteConnection,
+    query: &[f32],
+) -> Result<Option<Spread>, sqlx::Error> {
+    if !vectors::exist(connection).await? {
+        return Ok(None);
+    }
+    let mut ids: Vec<i64> = sqlx::query_scalar(
+        "SELECT rowid FROM vec_chunks_rowids WHERE rowid IN (SELECT id FROM chunks)",
+    )
+    .fetch_all(&mut *connection)
+    .await?;
+    let sample = Sample::of(ids.len());
+    ids.retain(|&id| sample.takes(id));
+    let vectors = vectors::of(connection, &rows::json_numbers(ids)).await?;
+    Ok(sample::spread(query, vectors.iter().map(|(&id, vector)| (id, vector.as_slice()))))
 }
 
 /// Reads every vector from the file.

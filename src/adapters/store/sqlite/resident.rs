@@ -10,9 +10,11 @@ use std::time::{Duration, Instant};
 
 use sqlx::sqlite::SqliteConnection;
 
+use crate::adapters::store::sample::{self, Sample};
 use crate::adapters::store::sqlite::matrix::{self, Matrix, Part};
 use crate::adapters::store::sqlite::rows::{self, Documents};
 use crate::adapters::store::sqlite::{schema, vectors};
+use crate::domain::evidence::Spread;
 use crate::domain::filter::Filter;
 use crate::ports::chunk_store::{Candidate, Document};
 
@@ -295,6 +297,18 @@ impl Resident {
         let parts: Vec<Part<'_>> =
             self.segments.iter().map(|segment| segment.part(admission)).collect();
         matrix::nearest(query, depth, &parts)
+    }
+
+    /// How the cosines of all vectors with a query are spread.
+    pub(super) fn spread(&self, query: &[f32]) -> Option<Spread> {
+        let sample = Sample::of(self.segments.iter().map(|segment| segment.living).sum());
+        let sampled = self.segments.iter().flat_map(|segment| {
+            let Block { ids, matrix, .. } = &*segment.block;
+            (0..ids.len())
+                .filter(|&place| sample.takes(ids[place]) && segment.is_alive(place))
+                .map(|place| (ids[place], matrix.row(place)))
+        });
+        sample::spread(query, sampled)
     }
 
     /// Every document, in ascending order of path.

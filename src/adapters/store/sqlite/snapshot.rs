@@ -1,6 +1,6 @@
 //! One read transaction as a view of the index.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError};
 
 use async_trait::async_trait;
@@ -9,35 +9,42 @@ use sqlx::sqlite::{Sqlite, SqliteConnection};
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::adapters::store::ranking::{MATCHING_LIMIT, NEAREST_LIMIT};
-use crate::adapters::store::sqlite::matching::{self, Expression};
+use crate::adapters::store::sqlite::matching::{self, Gate};
 use crate::adapters::store::sqlite::resident::Resident;
 use crate::adapters::store::sqlite::rows::{self, Which};
+use crate::adapters::store::sqlite::words::{self, Vocabulary};
 use crate::adapters::store::sqlite::{
     Shared, cannot_read, meta, nearest, schema, unavailable, vectors,
 };
 use crate::domain::chunk::{ChunkId, ContextMode, TextHash};
 use crate::domain::document::DocumentPath;
 use crate::domain::embedding::{Embedding, ModelIdentity};
+use crate::domain::evidence::Spread;
 use crate::ports::chunk_store::{
-    Candidate, Document, LexicalQuery, Restriction, Snapshot, Statistics, StoreError, StoredChunk,
-    Summary,
+    Candidate, Document, LexicalQuery, Matches, Restriction, Snapshot, Statistics, StoreError,
+    StoredChunk, Summary,
 };
 
-/// Remembers the newest summary: counting everything takes longer than a search,
-/// and a generation has only one.
-#[derive(Default)]
-pub(super) struct Summaries(std::sync::Mutex<Option<Summary>>);
+/// Remembers something of the newest generation: reading it takes longer than a
+/// search, and a generation has only one.
+pub(super) struct Newest<T>(std::sync::Mutex<Option<(u64, T)>>);
 
-impl Summaries {
-    fn of(&self, generation: u64) -> Option<Summary> {
+impl<T> Default for Newest<T> {
+    fn default() -> Self {
+        Self(std::sync::Mutex::new(None))
+    }
+}
+
+impl<T: Clone> Newest<T> {
+    fn of(&self, generation: u64) -> Option<T> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.clone().filter(|known| known.generation == generation)
+        known.as_ref().filter(|(of, _)| *of == generation).map(|(_, known)| known.clone())
     }
 
-    fn keep(&self, summary: &Summary) {
+    fn keep(&self, generation: u64, value: T) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.as_ref().is_none_or(|known| known.generation < summary.generation) {
-            *known = Some(summary.clone());
+        if known.as_ref().is_none_or(|(of, _)| *of < generation) {
+            *known = Some((generation, value));
         }
     }
 }
@@ -136,7 +143,7 @@ impl Snapshot for SqliteSnapshot {
         }
         let mut reading = self.connection().await;
         let summary = summary(reading.get()?, self.generation).await.map_err(cannot_read)?;
-        self.shared.summaries.keep(&summary);
+        self.shared.summaries.keep(self.generation, summary.clone());
         Ok(summary)
     }
 
@@ -259,24 +266,54 @@ impl Snapshot for SqliteSnapshot {
         Ok(found)
     }
 
+    async fn cosine_spread(&self, query: &Embedding) -> Result<Option<Spread>, StoreError> {
+        if let Some(resident) = self.resident() {
+            return Ok(resident.spread(query.as_slice()));
+        }
+        let mut reading = self.connection().await;
+        nearest::spread_in_file(reading.get()?, query.as_slice()).await.map_err(cannot_read)
+    }
+
     async fn matching(
         &self,
         query: &LexicalQuery,
         depth: usize,
         restriction: &Restriction,
-    ) -> Result<Vec<Candidate>, StoreError> {
+    ) -> Result<Matches, StoreError> {
         let depth = depth.min(MATCHING_LIMIT);
-        let expression = Expression::new(&query.phrases, &restriction.excluded, query.weights);
-        let Some(expression) = expression.filter(|_| depth > 0) else { return Ok(Vec::new()) };
+        if depth == 0 {
+            return Ok(Matches::default());
+        }
+        let vocabulary = self.vocabulary().await?;
         let mut reading = self.connection().await;
+        let connection = reading.get()?;
+        let excluded =
+            matching::excluded(connection, &restriction.excluded).await.map_err(cannot_read)?;
         let filter = &restriction.filter;
-        let found = if let Some(resident) = self.resident() {
-            let admission = resident.admission(filter, HashSet::new());
-            matching::with_resident(reading.get()?, &expression, depth, &resident, &admission).await
-        } else {
-            matching::in_file(reading.get()?, &expression, depth, filter).await
+        let gate = match self.resident() {
+            Some(resident) => {
+                let admission = resident.admission(filter, excluded.clone());
+                Gate::Resident(resident, Arc::new(admission))
+            }
+            None => Gate::File { filter, excluded: &excluded },
         };
-        found.map_err(cannot_read)
+        matching::ranked(connection, query, vocabulary.as_deref(), depth, &gate)
+            .await
+            .map_err(cannot_read)
+    }
+}
+
+impl SqliteSnapshot {
+    /// What is known of all words; none if they are not counted.
+    async fn vocabulary(&self) -> Result<Option<Arc<Vocabulary>>, StoreError> {
+        if let Some(known) = self.shared.vocabularies.of(self.generation) {
+            return Ok(known);
+        }
+        let mut reading = self.connection().await;
+        let vocabulary =
+            words::vocabulary(reading.get()?).await.map_err(cannot_read)?.map(Arc::new);
+        self.shared.vocabularies.keep(self.generation, vocabulary.clone());
+        Ok(vocabulary)
     }
 }
 

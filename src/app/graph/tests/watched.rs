@@ -8,9 +8,10 @@ use async_trait::async_trait;
 use crate::domain::chunk::{ChunkId, TextHash};
 use crate::domain::document::DocumentPath;
 use crate::domain::embedding::{Embedding, ModelIdentity};
+use crate::domain::evidence::Spread;
 use crate::ports::chunk_store::{
-    AnnouncedRun, Candidate, Change, ChunkStore, Document, LexicalQuery, Repairs, Replacement,
-    Restriction, RunUnderWay, Snapshot, Statistics, StoreError, StoredChunk, Summary,
+    AnnouncedRun, Candidate, Change, ChunkStore, Document, LexicalQuery, Matches, Repairs,
+    Replacement, Restriction, RunUnderWay, Snapshot, Statistics, StoreError, StoredChunk, Summary,
 };
 
 /// A store around another one.
@@ -158,12 +159,16 @@ impl Snapshot for WatchedSnapshot {
         Ok(found)
     }
 
+    async fn cosine_spread(&self, query: &Embedding) -> Result<Option<Spread>, StoreError> {
+        self.snapshot.cosine_spread(query).await
+    }
+
     async fn matching(
         &self,
         query: &LexicalQuery,
         depth: usize,
         restriction: &Restriction,
-    ) -> Result<Vec<Candidate>, StoreError> {
+    ) -> Result<Matches, StoreError> {
         self.snapshot.matching(query, depth, restriction).await
     }
 }
