@@ -12,7 +12,7 @@ use crate::adapters::store::sqlite::resident::{Admission, Resident};
 use crate::adapters::store::sqlite::rows::{self, Documents};
 use crate::adapters::store::sqlite::words::{self, Vocabulary};
 use crate::adapters::store::words::{
-    Occurrences, Scored, Sought, below, named_share, score_all, spread, sum,
+    Collection, Occurrences, Scored, Sought, below, named_share, score_all, spread, sum,
 };
 use crate::domain::chunk::ChunkId;
 use crate::domain::filter::Filter;
@@ -24,6 +24,10 @@ const PAGE: usize = 512;
 
 const RANKED: &str = "SELECT rowid, bm25(fts_chunks, ?, ?, ?) AS score FROM fts_chunks \
      WHERE fts_chunks MATCH ? ORDER BY score, rowid LIMIT ?";
+
+/// A phrase that stands in more chunks than this tells little, and costs much to
+/// rank: it is left out where there is anything rarer.
+const COMMON: u64 = 20_000;
 
 /// The chunks in which one of the phrases occurs.
 pub(super) async fn excluded(
@@ -72,11 +76,12 @@ pub(super) async fn ranked(
     let places = words::places(connection, &sought.groups, vocabulary.collection).await?;
     let (needed, others) = sought.phrases(&places.known);
 
-    let as_they_stand = if needed.is_empty() {
-        Vec::new()
-    } else {
-        phrases(connection, &needed, query.weights, limit()).await?
-    };
+    let mut needed = rare(connection, needed, vocabulary.collection).await?;
+    if needed.rare.is_empty() && !places.known.contains(&true) {
+        // There is nothing else to go by.
+        needed.rare.extend(needed.common.pop());
+    }
+    let as_they_stand = phrases(connection, &needed.rare, query.weights, limit()).await?;
     let (groups, weights, collection) = (sought.groups, query.weights, vocabulary.collection);
     let (words, scored, spread) = beside(move || {
         let words: Vec<Occurrences> =
@@ -99,6 +104,7 @@ pub(super) async fn ranked(
     let mut candidates = pass(connection, scored, depth, gate).await?;
     if few && !others.is_empty() {
         // What stands inside of longer words comes after all that words found.
+        let others = rare(connection, others, vocabulary.collection).await?.rare;
         let mut inside = phrases(connection, &others, query.weights, limit()).await?;
         inside.retain(|(id, _)| !found.contains(id));
         below(candidates.last().map(|last| f64::from(last.score)), &mut inside);
@@ -108,6 +114,40 @@ pub(super) async fn ranked(
     let named =
         candidates.first().map_or(0.0, |best| named_share(collection, &words, best.chunk.0));
     Ok(Matches { candidates, spread, named })
+}
+
+/// Phrases by how many chunks they stand in.
+struct ByFrequency {
+    rare: Vec<Phrase>,
+    /// The longest last, which is likely to be the least common.
+    common: Vec<Phrase>,
+}
+
+/// Tells rare phrases from common ones. Of those it counts no further than to
+/// where they become common.
+async fn rare(
+    connection: &mut SqliteConnection,
+    phrases: Vec<Phrase>,
+    collection: Collection,
+) -> Result<ByFrequency, sqlx::Error> {
+    if collection.chunks <= COMMON {
+        return Ok(ByFrequency { rare: phrases, common: Vec::new() });
+    }
+    let mut told = ByFrequency { rare: Vec::new(), common: Vec::new() };
+    for phrase in phrases {
+        let expression = full_text_expression(std::slice::from_ref(&phrase), &[]);
+        let count: i64 = sqlx::query_scalar(
+            "SELECT count(*) FROM (SELECT 1 FROM fts_chunks WHERE fts_chunks MATCH ? LIMIT ?)",
+        )
+        .bind(expression)
+        .bind(i64::try_from(COMMON + 1).unwrap_or(i64::MAX))
+        .fetch_one(&mut *connection)
+        .await?;
+        let is_rare = u64::try_from(count).is_ok_and(|count| count <= COMMON);
+        if is_rare { &mut told.rare } else { &mut told.common }.push(phrase);
+    }
+    told.common.sort_by_key(|phrase| phrase.as_str().len());
+    Ok(told)
 }
 
 fn limit() -> i64 {
