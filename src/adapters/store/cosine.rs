@@ -29,6 +29,12 @@ impl<'a> Query<'a> {
     }
 }
 
+/// Whether a vector has a direction, without which it is none: another program
+/// or damage may have stored zeros, or values that are no numbers.
+pub(super) fn has_direction(values: &[f32]) -> bool {
+    values.iter().all(|value| value.is_finite()) && values.iter().any(|&value| value != 0.0)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::{any, prop, proptest};

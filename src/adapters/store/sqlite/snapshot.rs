@@ -1,14 +1,16 @@
 //! One read transaction as a view of the index.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError};
 
 use async_trait::async_trait;
 use sqlx::Transaction;
 use sqlx::sqlite::{Sqlite, SqliteConnection};
 use tokio::sync::{Mutex, MutexGuard};
+use tokio::task::JoinError;
 
 use crate::adapters::store::ranking::{MATCHING_LIMIT, NEAREST_LIMIT};
+use crate::adapters::store::sqlite::admission::Admission;
 use crate::adapters::store::sqlite::matching::{self, Expression};
 use crate::adapters::store::sqlite::resident::Resident;
 use crate::adapters::store::sqlite::rows::{self, Which};
@@ -18,6 +20,7 @@ use crate::adapters::store::sqlite::{
 use crate::domain::chunk::{ChunkId, ContextMode, TextHash};
 use crate::domain::document::DocumentPath;
 use crate::domain::embedding::{Embedding, ModelIdentity};
+use crate::domain::filter::Filter;
 use crate::ports::chunk_store::{
     Candidate, Document, LexicalQuery, Restriction, Snapshot, Statistics, StoreError, StoredChunk,
     Summary,
@@ -59,7 +62,7 @@ impl SqliteSnapshot {
         let generation =
             meta::number(&mut transaction, meta::GENERATION).await.map_err(cannot_read)?;
         let generation = u64::try_from(generation).unwrap_or(0);
-        let resident = shared.keeper.fitting(generation);
+        let resident = shared.keeper.arriving(generation).await;
         Ok(Self { shared, generation, resident, transaction: Mutex::new(Some(transaction)) })
     }
 
@@ -70,6 +73,34 @@ impl SqliteSnapshot {
     /// The copy in memory of what this snapshot sees.
     fn resident(&self) -> Option<Arc<Resident>> {
         self.resident.clone().or_else(|| self.shared.keeper.fitting(self.generation))
+    }
+
+    /// Which rows of the copy pass: worked out once, for both legs of a search
+    /// and for later ones.
+    async fn admission(
+        resident: &Arc<Resident>,
+        filter: &Filter,
+    ) -> Result<Arc<Admission>, StoreError> {
+        if let Some(known) = resident.known_admission(filter) {
+            return Ok(known);
+        }
+        let (resident, filter) = (Arc::clone(resident), filter.clone());
+        tokio::task::spawn_blocking(move || resident.admission(&filter))
+            .await
+            .map_err(|error| unavailable("work out what a filter admits", error))
+    }
+
+    /// Refuses queries that do not fit the vectors.
+    async fn check(&self, queries: &[Embedding]) -> Result<(), StoreError> {
+        let mut reading = self.connection().await;
+        let Some(expected) = dimension(reading.get()?).await.map_err(cannot_read)? else {
+            return Ok(());
+        };
+        let mut actual = queries.iter().map(Embedding::dimension);
+        match actual.find(|&actual| actual != expected) {
+            Some(actual) => Err(StoreError::WrongDimension { expected, actual }),
+            None => Ok(()),
+        }
     }
 
     /// Loads a copy beside the searches, unless one is on its way.
@@ -86,7 +117,7 @@ impl SqliteSnapshot {
 }
 
 /// Loads a copy of the newest generation, unless one is there or on its way.
-pub(super) async fn load_resident(shared: &Shared) -> Result<(), sqlx::Error> {
+pub(super) async fn load_resident(shared: &Arc<Shared>) -> Result<(), sqlx::Error> {
     let generation = newest_generation(shared).await?;
     if shared.keeper.may_load(generation) { load(shared).await } else { Ok(()) }
 }
@@ -100,13 +131,21 @@ async fn newest_generation(shared: &Shared) -> Result<u64, sqlx::Error> {
 /// Loads a copy and hands it over; [`Keeper::may_load`] was asked before.
 ///
 /// [`Keeper::may_load`]: crate::adapters::store::sqlite::resident::Keeper::may_load
-async fn load(shared: &Shared) -> Result<(), sqlx::Error> {
+async fn load(shared: &Arc<Shared>) -> Result<(), sqlx::Error> {
     let loading = shared.keeper.loading();
     let mut transaction = shared.readers.begin().await?;
     let generation = meta::number(&mut transaction, meta::GENERATION).await?;
     let generation = u64::try_from(generation).unwrap_or(0);
-    loading.done(Resident::load(&mut transaction, generation).await?);
-    Ok(())
+    let loaded = Resident::load(&mut transaction, generation).await?;
+    drop(transaction);
+    loading.done(loaded);
+    catch_up(shared).await.map_err(|error| sqlx::Error::Decode(error.into()))
+}
+
+/// Has the copy take over what was committed since it was made.
+pub(super) async fn catch_up(shared: &Arc<Shared>) -> Result<(), JoinError> {
+    let shared = Arc::clone(shared);
+    tokio::task::spawn_blocking(move || shared.keeper.catch_up()).await
 }
 
 impl Drop for SqliteSnapshot {
@@ -226,23 +265,32 @@ impl Snapshot for SqliteSnapshot {
         depth: usize,
         restriction: &Restriction,
     ) -> Result<Vec<Candidate>, StoreError> {
+        let query = std::slice::from_ref(query);
+        let rankings = self.nearest_to_each(query, depth, restriction).await?;
+        Ok(rankings.into_iter().next().unwrap_or_default())
+    }
+
+    async fn nearest_to_each(
+        &self,
+        queries: &[Embedding],
+        depth: usize,
+        restriction: &Restriction,
+    ) -> Result<Vec<Vec<Candidate>>, StoreError> {
         let depth = depth.min(NEAREST_LIMIT);
-        let values = query.as_slice();
-        let mut reading = self.connection().await;
-        if let Some(expected) = dimension(reading.get()?).await.map_err(cannot_read)?
-            && expected != values.len()
-        {
-            return Err(StoreError::WrongDimension { expected, actual: values.len() });
+        self.check(queries).await?;
+        if depth == 0 || queries.is_empty() {
+            return Ok(vec![Vec::new(); queries.len()]);
         }
+        let mut reading = self.connection().await;
         let excluded =
             matching::excluded(reading.get()?, &restriction.excluded).await.map_err(cannot_read)?;
-        let filter = &restriction.filter;
+        let (queries, filter) = (queries.to_vec(), &restriction.filter);
         if let Some(resident) = self.resident() {
             drop(reading);
-            let admission = resident.admission(filter, excluded);
-            return nearest::in_memory(resident, values.to_vec(), depth, admission).await;
+            let admission = Self::admission(&resident, filter).await?;
+            return nearest::in_memory(resident, queries, depth, admission, excluded).await;
         }
-        let found = nearest::in_file(reading.get()?, values, depth, filter, &excluded)
+        let found = nearest::in_file(reading.get()?, queries, depth, filter, excluded)
             .await
             .map_err(cannot_read)?;
         self.load_beside();
@@ -258,11 +306,15 @@ impl Snapshot for SqliteSnapshot {
         let depth = depth.min(MATCHING_LIMIT);
         let expression = Expression::new(&query.phrases, &restriction.excluded, query.weights);
         let Some(expression) = expression.filter(|_| depth > 0) else { return Ok(Vec::new()) };
-        let mut reading = self.connection().await;
         let filter = &restriction.filter;
-        let found = if let Some(resident) = self.resident() {
-            let admission = resident.admission(filter, HashSet::new());
-            matching::with_resident(reading.get()?, &expression, depth, &resident, &admission).await
+        let resident = self.resident();
+        let admission = match &resident {
+            Some(resident) => Some((resident, Self::admission(resident, filter).await?)),
+            None => None,
+        };
+        let mut reading = self.connection().await;
+        let found = if let Some((resident, admission)) = admission {
+            matching::with_resident(reading.get()?, &expression, depth, resident, &admission).await
         } else {
             matching::in_file(reading.get()?, &expression, depth, filter).await
         };
