@@ -51,7 +51,9 @@ impl Real {
         if number >= self.vectors.len() {
             let mut noise = Noise(number as u64);
             let step = NOISE / (dimension as f32).sqrt();
-            values.iter_mut().for_each(|value| *value += step * noise.next());
+            for value in &mut values {
+                *value += step * noise.next();
+            }
         }
         Embedding::normalised(values).unwrap()
     }

@@ -451,7 +451,9 @@ mod tests {
                 parts[row * 7 % split].show(row, f32::from(score));
             }
             let mut merged = Shortlist::new(keep, margin);
-            parts.into_iter().for_each(|part| merged.merge(part));
+            for part in parts {
+                merged.merge(part);
+            }
             prop_assert_eq!(merged.into_sorted(), whole.into_sorted());
         }
 

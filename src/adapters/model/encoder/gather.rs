@@ -70,7 +70,9 @@ where
 
     /// Serves until nothing waits.
     fn work(&self, serve: impl Fn(&[T]) -> Vec<Result<R, E>>) {
-        while let Some((items, answers)) = self.share() {
+        while let Some(share) = self.share() {
+            let (items, answers): (Vec<T>, Vec<_>) =
+                share.into_iter().map(|request| (request.item, request.answer)).unzip();
             // Whoever is not answered learns of it, and the others are served.
             let results = catch_unwind(AssertUnwindSafe(|| serve(&items))).unwrap_or_default();
             for (answer, result) in answers.into_iter().zip(results) {
@@ -81,7 +83,7 @@ where
     }
 
     /// Takes this thread's share of what waits; none ends its work.
-    fn share(&self) -> Option<(Vec<T>, Vec<oneshot::Sender<Result<R, E>>>)> {
+    fn share(&self) -> Option<Vec<Request<T, R, E>>> {
         let mut state = self.lock();
         state.waiting.retain(|request| !request.answer.is_closed());
         let count = state.waiting.len().div_ceil(self.threads).min(MOST_TOGETHER);
@@ -89,7 +91,7 @@ where
             state.at_work -= 1;
             return None;
         }
-        Some(state.waiting.drain(..count).map(|request| (request.item, request.answer)).unzip())
+        Some(state.waiting.drain(..count).collect())
     }
 
     fn lock(&self) -> MutexGuard<'_, State<T, R, E>> {
