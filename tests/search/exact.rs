@@ -140,10 +140,10 @@ mod with_model {
             let model = NativeEncoder::open("all-minilm-l6-v2", folder.as_ref(), Precision::Auto);
             let model = model.unwrap();
             let texts = texts();
-            let documents: Vec<String> = texts.iter().step_by(2).cloned().collect();
+            let documents: Vec<String> = texts.iter().step_by(6).cloned().collect();
             let stored = model.embed_documents(&documents).await.unwrap().embeddings;
             let mut queries = Vec::new();
-            for text in texts.iter().skip(1).step_by(12) {
+            for text in texts.iter().skip(1).step_by(30) {
                 let words: Vec<&str> = text.split_whitespace().take(9).collect();
                 queries.push(model.embed_query(&words.join(" ")).await.unwrap());
             }

@@ -450,7 +450,7 @@ impl Snapshot for MemorySnapshot {
         }
         let depth = depth.min(NEAREST_LIMIT);
         let excluded = fold_all(&restriction.excluded);
-        let mut rankings: Vec<(cosine::Query<'_>, Best)> = queries
+        let mut rankings: Vec<(cosine::Query, Best)> = queries
             .iter()
             .map(|query| (cosine::Query::new(query.as_slice()), Best::new(depth)))
             .collect();

@@ -19,6 +19,8 @@ pub(super) struct Matrix {
     values: Vec<f32>,
     small: Vec<i8>,
     scales: Vec<f32>,
+    /// Of each row as it was stored, the sum of the squares.
+    squares: Vec<f64>,
     /// The length of the greatest difference between a rounded row and the row.
     error: f32,
 }
@@ -27,11 +29,16 @@ impl Matrix {
     /// Rounds rows that follow one another; none if the dimension is 0.
     pub(super) fn new(values: Vec<f32>, dimension: usize) -> Self {
         if dimension == 0 {
-            let (small, scales) = (Vec::new(), Vec::new());
-            return Self { dimension, values: Vec::new(), small, scales, error: 0.0 };
+            let (small, scales, squares) = (Vec::new(), Vec::new(), Vec::new());
+            return Self { dimension, values: Vec::new(), small, scales, squares, error: 0.0 };
         }
         let mut units = Vec::with_capacity(values.len());
-        values.chunks_exact(dimension).for_each(|row| units.extend(unit(row)));
+        let mut squares = Vec::with_capacity(values.len() / dimension);
+        for row in values.chunks_exact(dimension) {
+            let square = cosine::square(row);
+            units.extend(unit(row, square));
+            squares.push(square);
+        }
         let (small, scales) = quantise(&units, dimension);
         let rounded = small.chunks_exact(dimension).zip(&scales);
         let error = units
@@ -39,7 +46,7 @@ impl Matrix {
             .zip(rounded)
             .map(|(row, (small, &scale))| difference(row, small, scale))
             .fold(0.0, f32::max);
-        Self { dimension, values, small, scales, error }
+        Self { dimension, values, small, scales, squares, error }
     }
 
     /// How many rows there are.
@@ -72,6 +79,11 @@ impl Matrix {
         scan_i8(queries, self.dimension, small, &self.scales[rows], admitted, first, found);
     }
 
+    /// The sum of the squares of a row as it was stored.
+    pub(super) fn square(&self, place: usize) -> f64 {
+        self.squares[place]
+    }
+
     /// A row as it was stored; empty if the dimension is 0.
     pub(super) fn row(&self, place: usize) -> &[f32] {
         &self.values[place * self.dimension..][..self.dimension]
@@ -79,18 +91,18 @@ impl Matrix {
 }
 
 /// A query, exact and rounded.
-pub(super) struct Query<'a> {
-    pub(super) exact: cosine::Query<'a>,
+pub(super) struct Query {
+    pub(super) exact: cosine::Query,
     pub(super) small: Vec<i8>,
     /// A rounded product times this is a cosine, but for rounding.
     pub(super) scale: f32,
     error: f32,
 }
 
-impl<'a> Query<'a> {
+impl Query {
     /// Rounds a query.
-    pub(super) fn new(values: &'a [f32]) -> Self {
-        let unit: Vec<f32> = unit(values).collect();
+    pub(super) fn new(values: &[f32]) -> Self {
+        let unit: Vec<f32> = unit(values, cosine::square(values)).collect();
         let (small, scales) = quantise(&unit, unit.len().max(1));
         let scale = scales.first().copied().unwrap_or(0.0);
         let error = difference(&unit, &small, scale);
@@ -105,8 +117,7 @@ impl<'a> Query<'a> {
 }
 
 /// A vector scaled to length 1; one without length stays as it is.
-fn unit(row: &[f32]) -> impl Iterator<Item = f32> {
-    let square: f64 = row.iter().map(|&value| f64::from(value).powi(2)).sum();
+fn unit(row: &[f32], square: f64) -> impl Iterator<Item = f32> {
     let factor = if square > 0.0 { square.sqrt().recip() } else { 0.0 };
     #[expect(clippy::cast_possible_truncation, reason = "the product lies between −1 and 1")]
     row.iter().map(move |&value| (f64::from(value) * factor) as f32)

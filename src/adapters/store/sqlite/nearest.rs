@@ -54,7 +54,7 @@ pub(super) async fn in_file(
             let block = vectors::block(connection, number, dimension).await?;
             let (queries, passing) = (Arc::clone(&queries), Arc::clone(&passing));
             best = on_blocking_thread(move || {
-                let prepared: Vec<Query<'_>> =
+                let prepared: Vec<Query> =
                     queries.iter().map(|query| Query::new(query.as_slice())).collect();
                 block.each(|id, vector| {
                     if passing.binary_search(&id).is_ok() {

@@ -13,6 +13,7 @@ use std::thread;
 
 use grooveseek_kernels::{Scored, Shortlist};
 
+use crate::adapters::store::cosine::TOGETHER;
 use crate::adapters::store::ranking::Best;
 use crate::adapters::store::sqlite::matrix::{Matrix, Query};
 use crate::domain::chunk::ChunkId;
@@ -54,10 +55,9 @@ fn nearest_on(
     if depth == 0 {
         return vec![Vec::new(); queries.len()];
     }
-    let queries: Vec<Query<'_>> = queries.iter().map(|values| Query::new(values)).collect();
-    let tolerance = |query: &Query<'_>| {
-        parts.iter().map(|part| query.tolerance(part.matrix)).fold(0.0, f32::max)
-    };
+    let queries: Vec<Query> = queries.iter().map(|values| Query::new(values)).collect();
+    let tolerance =
+        |query: &Query| parts.iter().map(|part| query.tolerance(part.matrix)).fold(0.0, f32::max);
     let tolerances: Vec<f32> = queries.iter().map(tolerance).collect();
     let lists = queries.iter().zip(&tolerances).map(|(query, tolerance)| {
         // The least of the best so far may be off, and so may what could beat it.
@@ -85,7 +85,7 @@ struct Field<'a> {
 }
 
 impl<'a> Field<'a> {
-    fn new(queries: &[Query<'_>], parts: &'a [Part<'a>]) -> Self {
+    fn new(queries: &[Query], parts: &'a [Part<'a>]) -> Self {
         let queries = queries.iter().flat_map(|query| &query.small).copied().collect();
         let (mut firsts, mut pieces, mut first) = (Vec::new(), Vec::new(), 0);
         for (index, part) in parts.iter().enumerate() {
@@ -133,22 +133,34 @@ impl<'a> Field<'a> {
     /// - `rough`: rows by their rounded products, best first.
     fn exact(
         &self,
-        query: &Query<'_>,
+        query: &Query,
         tolerance: f32,
         depth: usize,
         rough: &[Scored],
     ) -> Vec<Candidate> {
         let mut best = Best::new(depth);
-        for scored in rough {
-            let most = scored.score * query.scale + tolerance;
+        for group in rough.chunks(TOGETHER) {
+            let most = group[0].score * query.scale + tolerance;
             if best.least().is_some_and(|least| most < least) {
                 break;
             }
-            let index = self.firsts.partition_point(|&first| first <= scored.row) - 1;
-            let (part, place) = (&self.parts[index], scored.row - self.firsts[index]);
-            best.show(ChunkId(part.ids[place]), query.exact.cosine(part.matrix.row(place)));
+            // A last group that is smaller is filled up with its first row.
+            let places: [(&Part<'_>, usize); TOGETHER] =
+                std::array::from_fn(|place| self.place(group.get(place).unwrap_or(&group[0]).row));
+            let rows = places.map(|(part, place)| part.matrix.row(place));
+            let squares = places.map(|(part, place)| part.matrix.square(place));
+            let cosines = query.exact.cosines(rows, squares);
+            for ((part, place), cosine) in places.into_iter().zip(cosines).take(group.len()) {
+                best.show(ChunkId(part.ids[place]), cosine);
+            }
         }
         best.into_ranking()
+    }
+
+    /// Where the row of a number is.
+    fn place(&self, row: usize) -> (&Part<'_>, usize) {
+        let index = self.firsts.partition_point(|&first| first <= row) - 1;
+        (&self.parts[index], row - self.firsts[index])
     }
 }
 
