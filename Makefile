@@ -1,7 +1,7 @@
 # Two commands do all the set-up: `make quickstart` and `make test`.
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test crash-test lint bench clean
+.PHONY: help quickstart test crash-test lint relevance bench clean
 
 help: ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -17,6 +17,9 @@ crash-test: ## Kill, starve and race the program for ten minutes; see docs/TESTI
 
 lint: ## Formatting, clippy and documentation, warnings denied
 	@bash scripts/lint.sh
+
+relevance: ## Score searches on judged sets of queries; see docs/benchmarks.md
+	@bash scripts/bench.sh --bench relevance
 
 bench: ## Measure; see docs/benchmarks.md
 	@bash scripts/bench.sh

@@ -238,6 +238,9 @@ pub struct SearchSettings {
     pub min_quality: f32,
     /// See [`low_confidence`](crate::domain::confidence); 0 switches it off.
     pub min_confidence_ratio: f64,
+    /// Whether a leg counts for a query as far as it has something to say about
+    /// it; else both always do.
+    pub adaptive: bool,
     /// Fusion of the two legs.
     pub rank_constant: RankConstant,
     /// How much a match weighs, by where it is.
@@ -367,6 +370,7 @@ impl Default for SearchSettings {
         Self {
             min_quality: 0.3,
             min_confidence_ratio: 1.5,
+            adaptive: true,
             rank_constant: RankConstant::default(),
             weights: ColumnWeights::default(),
             mmr: MmrSettings { enabled: false, lambda: 0.7, same_doc_penalty: 0.0 },

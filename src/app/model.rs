@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use tokio::sync::Mutex;
 
 use crate::domain::embedding::ModelIdentity;
+use crate::domain::evidence::is_mostly_latin;
 use crate::ports::embedder::{EmbedError, Embedder};
 use crate::ports::reranker::{RerankError, Reranker};
 
@@ -48,6 +49,8 @@ pub struct Model {
     /// How it is asked for.
     name: String,
     is_remote: bool,
+    /// Whether it was made for texts in Latin letters alone.
+    latin_only: bool,
     embedder: OnDemand<dyn Embedder, EmbedError>,
 }
 
@@ -65,7 +68,8 @@ impl Model {
             Box::pin(checked) as Pin<Box<dyn Future<Output = _> + Send>>
         };
         let name = identity.model.clone();
-        Self { identity, name, is_remote: false, embedder: OnDemand::new(Box::new(checked)) }
+        let embedder = OnDemand::new(Box::new(checked));
+        Self { identity, name, is_remote: false, latin_only: false, embedder }
     }
 
     /// The same under the name that it is asked for by, where an index records
@@ -73,6 +77,17 @@ impl Model {
     #[must_use]
     pub fn asked_for_as(self, name: String) -> Self {
         Self { name, ..self }
+    }
+
+    /// The same, known to have been made for texts in Latin letters alone.
+    #[must_use]
+    pub fn for_latin_letters(self) -> Self {
+        Self { latin_only: true, ..self }
+    }
+
+    /// Whether the model can read a text at all, as far as its script tells.
+    pub fn reads(&self, text: &str) -> bool {
+        !self.latin_only || is_mostly_latin(text)
     }
 
     /// How to ask for it with `--model`.

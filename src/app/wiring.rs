@@ -87,7 +87,10 @@ pub fn model(config: &Config, surroundings: &Surroundings) -> Result<Arc<Model>,
         let loaded = async move { embedder::open(&local, run_as, &places, &hub).await };
         Box::pin(loaded) as std::pin::Pin<Box<dyn Future<Output = _> + Send>>
     };
-    Ok(Arc::new(Model::new(identity, Box::new(load)).asked_for_as(config.model.clone())))
+    let model = Model::new(identity, Box::new(load)).asked_for_as(config.model.clone());
+    let for_english =
+        catalogue::find(&config.model).is_ok_and(|entry| entry.languages == "English");
+    Ok(Arc::new(if for_english { model.for_latin_letters() } else { model }))
 }
 
 /// Describes the configured reranker, without loading it; nothing if it is

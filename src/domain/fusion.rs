@@ -1,6 +1,6 @@
 //! Reciprocal rank fusion: one ranking from several.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The damping of reciprocal rank fusion: the larger it is, the less the first
 /// places of a ranking stand out. A finite number from 1 to 1,000,000.
@@ -123,6 +123,27 @@ pub fn reciprocal_rank_fusion<Id: Copy + Ord, const N: usize>(
     fused
 }
 
+/// Puts what another ranking holds behind all that was fused, as if its first item
+/// came right after the last: it fills the ranking up, and changes no place.
+///
+/// - `which`: which of the rankings it is.
+pub fn fill_up<Id: Copy + Ord, const N: usize>(
+    fused: &mut Vec<Fused<Id, N>>,
+    which: usize,
+    ranking: &[Id],
+    rank_constant: RankConstant,
+) {
+    let mut held: BTreeSet<Id> = fused.iter().map(|item| item.id).collect();
+    for &id in ranking {
+        if held.insert(id) {
+            let rank = fused.len() + 1;
+            let mut ranks = [None; N];
+            ranks[which] = Some(rank);
+            fused.push(Fused { id, score: rank_constant.contribution(rank), ranks });
+        }
+    }
+}
+
 #[cfg(test)]
 #[expect(clippy::float_cmp, reason = "the rules give exact values")]
 mod tests {
@@ -185,6 +206,16 @@ mod tests {
         assert_eq!(order(&fused), [5, 1, 3]);
         assert_eq!(fused[2].score, 1.0_f32 / 63.0);
         assert_eq!(fuse(&[], &[]), []);
+    }
+
+    // SRCH-86
+    #[test]
+    fn what_fills_a_ranking_up_stands_behind_it_with_lower_scores() {
+        let mut fused = fuse(&[5, 1, 3], &[1]);
+        fill_up(&mut fused, 1, &[9, 5, 8], RankConstant::default());
+        assert_eq!(order(&fused), [1, 5, 3, 9, 8]);
+        assert!(fused.is_sorted_by(|a, b| a.score > b.score), "{fused:?}");
+        assert_eq!(fused[3].ranks, [None, Some(4)]);
     }
 
     // SRCH-B19

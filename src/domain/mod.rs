@@ -11,6 +11,7 @@ pub mod quality;
 
 pub mod confidence;
 pub mod diversity;
+pub mod evidence;
 pub mod filter;
 pub mod fusion;
 pub mod parent;

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use crate::domain::chunk::{Chunk, ChunkId, ContextMode, TextHash};
 use crate::domain::document::{ContentHash, DocumentPath};
 use crate::domain::embedding::{Embedding, ModelIdentity};
+use crate::domain::evidence::Spread;
 use crate::domain::filter::{DocumentFacets, Filter};
 use crate::domain::query::Phrase;
 use crate::ports::Cause;
@@ -418,10 +419,20 @@ pub trait Snapshot: Send + Sync {
         Ok(rankings)
     }
 
-    /// The lexical leg: the chunks in which a phrase occurs.
+    /// How the cosine similarities of all chunks with a query are spread, as a
+    /// sample tells it.
+    ///
+    /// - Returns none where there are too few vectors to tell, or where only a
+    ///   scan of the whole index could.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    async fn cosine_spread(&self, query: &Embedding) -> Result<Option<Spread>, StoreError>;
+
+    /// The lexical leg: the chunks in which a word or a phrase of a query occurs.
     ///
     /// - `depth`: the most candidates that are wanted.
-    /// - Returns candidates whose score is BM25; higher is better.
     ///
     /// # Errors
     ///
@@ -431,7 +442,22 @@ pub trait Snapshot: Send + Sync {
         query: &LexicalQuery,
         depth: usize,
         restriction: &Restriction,
-    ) -> Result<Vec<Candidate>, StoreError>;
+    ) -> Result<Matches, StoreError>;
+}
+
+/// What the lexical leg found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Matches {
+    /// Candidates whose score is BM25; higher is better.
+    pub candidates: Vec<Candidate>,
+    /// How the scores of all chunks are spread, those without a match having 0,
+    /// whether they pass the restriction or not. None where nothing matched, or
+    /// where it is not known.
+    pub spread: Option<Spread>,
+    /// How much of the query's weight stands in what names the best candidate:
+    /// its heading, its context, and the title and file name of its document. A
+    /// share from 0 to 1.
+    pub named: f32,
 }
 
 /// What is recorded of an index as a whole.
@@ -487,10 +513,16 @@ pub struct Restriction {
     pub excluded: Vec<Phrase>,
 }
 
-/// What the lexical leg looks for.
-#[derive(Clone, Debug, PartialEq)]
+/// What the lexical leg looks for. Any of it counts as a match, and the rarer it
+/// is, the more.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct LexicalQuery {
-    /// Any of these counts as a match.
+    /// Text of which every word is looked for, in all its forms.
+    pub text: String,
+    /// What is looked for as it stands, inside of words too.
+    pub verbatim: Vec<Phrase>,
+    /// Parts of the text that are looked for inside of words where words do not
+    /// find them.
     pub phrases: Vec<Phrase>,
     /// How much a match weighs, by where it is.
     pub weights: ColumnWeights,

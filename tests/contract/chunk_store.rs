@@ -17,9 +17,19 @@ use grooveseek::domain::filter::Filter;
 use grooveseek::domain::query::Phrase;
 use grooveseek::domain::search::SearchRequest;
 use grooveseek::ports::chunk_store::{
-    AnnouncedRun, Candidate, Change, ChunkStore, ColumnWeights, Document, LexicalQuery, NewChunk,
-    Repairs, Replacement, Restriction, RunUnderWay, Snapshot, Statistics, StoreError, StoredChunk,
-    Summary,
+    AnnouncedRun, Candidate, Change, ChunkStore, ColumnWeights, Document, LexicalQuery, Matches,
+    NewChunk, Repairs, Replacement, Restriction, RunUnderWay, Snapshot, Statistics, StoreError,
+    StoredChunk, Summary,
+};
+
+mod words;
+
+use words::{
+    a_document_is_found_by_what_it_is_called, a_heading_at_the_beginning_is_a_title,
+    a_word_is_found_in_all_its_forms, cosines_tell_how_they_are_spread,
+    identifiers_are_found_whole_and_in_parts, matches_tell_how_far_the_best_stands_out,
+    what_is_quoted_is_found_as_it_stands_only, what_stands_inside_of_a_word_comes_after_words,
+    words_of_two_characters_are_found,
 };
 
 macro_rules! store_contract {
@@ -79,6 +89,15 @@ macro_rules! store_contract {
             every_part_of_a_filter_reaches_both_legs,
             scores_do_not_depend_on_what_was_there_before,
             the_summary_and_the_statistics_count_what_is_there,
+            a_word_is_found_in_all_its_forms,
+            words_of_two_characters_are_found,
+            identifiers_are_found_whole_and_in_parts,
+            what_stands_inside_of_a_word_comes_after_words,
+            what_is_quoted_is_found_as_it_stands_only,
+            a_document_is_found_by_what_it_is_called,
+            a_heading_at_the_beginning_is_a_title,
+            matches_tell_how_far_the_best_stands_out,
+            cosines_tell_how_they_are_spread,
         }
     };
 }
@@ -177,7 +196,7 @@ fn phrases(texts: &[&str]) -> Vec<Phrase> {
 }
 
 fn query(texts: &[&str]) -> LexicalQuery {
-    LexicalQuery { phrases: phrases(texts), weights: ColumnWeights::default() }
+    LexicalQuery { verbatim: phrases(texts), ..LexicalQuery::default() }
 }
 
 fn free() -> Restriction {
@@ -249,13 +268,13 @@ impl Subject {
         restriction: &Restriction,
     ) -> Vec<Candidate> {
         let snapshot = self.snapshot().await;
-        snapshot.matching(&query(texts), depth, restriction).await.unwrap()
+        snapshot.matching(&query(texts), depth, restriction).await.unwrap().candidates
     }
 
     /// The contents in which a phrase is found, best first.
     async fn found(&self, texts: &[&str]) -> Vec<String> {
         let snapshot = self.snapshot().await;
-        let found = snapshot.matching(&query(texts), 100, &free()).await.unwrap();
+        let found = snapshot.matching(&query(texts), 100, &free()).await.unwrap().candidates;
         let ids: Vec<ChunkId> = found.iter().map(|candidate| candidate.chunk).collect();
         let chunks = snapshot.chunks(&ids).await.unwrap();
         chunks.into_iter().map(|chunk| chunk.chunk.content).collect()
@@ -890,7 +909,7 @@ fn a_replacement_is_not_seen_before_it_is_committed(subject: impl Future<Output 
         assert_eq!(dump(&*store.snapshot().await, &[1.0, 0.5]).await, before);
         let new = new.snapshot().await.unwrap();
         assert_eq!(new.summary().await.unwrap().documents, 2);
-        let found = new.matching(&query(&["old words"]), 5, &free()).await.unwrap();
+        let found = new.matching(&query(&["old words"]), 5, &free()).await.unwrap().candidates;
         assert!(found.is_empty());
     });
 }
@@ -1240,8 +1259,9 @@ fn a_heading_weighs_what_the_query_says(subject: impl Future<Output = Subject>) 
         let snapshot = store.snapshot().await;
         let ranked = async |heading, content| {
             let weights = ColumnWeights { heading, context: 1.0, content };
-            let query = LexicalQuery { phrases: phrases(&["needle"]), weights };
-            self::ids(&snapshot.matching(&query, 5, &free()).await.unwrap())
+            let verbatim = phrases(&["needle"]);
+            let query = LexicalQuery { verbatim, weights, ..LexicalQuery::default() };
+            self::ids(&snapshot.matching(&query, 5, &free()).await.unwrap().candidates)
         };
         assert_eq!(ranked(2.0, 1.0).await, [ids[0], ids[1]]);
         assert_eq!(ranked(1.0, 2.0).await, [ids[1], ids[0]]);
@@ -1465,6 +1485,9 @@ struct Dump {
     embeddings: Vec<Option<Embedding>>,
     nearest: Vec<Candidate>,
     matching: Close,
+    /// By words, in scripts of both kinds.
+    words: Close,
+    named: bool,
 }
 
 /// Candidates whose scores are equal but for rounding.
@@ -1496,7 +1519,13 @@ async fn dump_with(
     }
     let ids: Vec<ChunkId> = chunks.iter().map(|chunk| chunk.id).collect();
     assert_eq!(snapshot.chunks(&ids).await.unwrap(), chunks);
-    let matching = snapshot.matching(&query(texts), depth, restriction).await.unwrap();
+    let matching = snapshot.matching(&query(texts), depth, restriction).await.unwrap().candidates;
+    let asked = LexicalQuery {
+        text: "wording 日本語 another c".to_owned(),
+        phrases: phrases(&["ord"]),
+        ..LexicalQuery::default()
+    };
+    let words = snapshot.matching(&asked, depth, restriction).await.unwrap();
     let mut pending = Vec::new();
     for path in snapshot.pending().await.unwrap() {
         let chunks = snapshot.pending_of(&path).await.unwrap();
@@ -1514,6 +1543,8 @@ async fn dump_with(
         embeddings: snapshot.embeddings(&ids).await.unwrap(),
         nearest: snapshot.nearest(&towards(direction), depth, restriction).await.unwrap(),
         matching: Close(matching),
+        named: words.named > 0.0,
+        words: Close(words.candidates),
         documents,
         chunks,
     }

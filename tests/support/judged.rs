@@ -20,8 +20,8 @@ use grooveseek::domain::query::CompiledQuery;
 use grooveseek::domain::search::SearchRequest;
 use grooveseek::ports::chunk_store::{Candidate, LexicalQuery, Restriction, Snapshot};
 
-/// How many chunks a leg is asked for, so that ten documents come of them.
-const DEPTH: usize = 100;
+/// How many chunks a leg is asked for, so that a hundred documents come of most.
+const DEPTH: usize = 300;
 
 /// A collection of documents with queries and judgements.
 pub(crate) struct JudgedSet {
@@ -30,6 +30,8 @@ pub(crate) struct JudgedSet {
     /// For each query id, the grade of each relevant document.
     pub(crate) judgements: BTreeMap<String, BTreeMap<String, u32>>,
     archive: PathBuf,
+    /// The pages of an archive that belong to the set, if not all of it does.
+    pages: Option<PathBuf>,
 }
 
 impl JudgedSet {
@@ -51,33 +53,80 @@ impl JudgedSet {
             .filter_map(|cells| Some((cells.first()?.clone(), cells.get(1)?.clone())))
             .filter(|(id, _)| judgements.contains_key(id))
             .collect();
-        Self { queries, judgements, archive: folder.join("docs.tar.gz") }
+        // Some sets are made of pages of a larger archive.
+        let pages = folder.join("docs-list.txt");
+        if pages.is_file() {
+            let archive = folder.join("../../markdown/cpp-docs-10k.tar.gz");
+            return Self { queries, judgements, archive, pages: Some(pages) };
+        }
+        Self { queries, judgements, archive: folder.join("docs.tar.gz"), pages: None }
     }
 
     /// Unpacks the documents into a folder; they lie in `docs/` below it.
     pub(crate) fn unpack(&self, into: &Path) -> PathBuf {
-        let status =
-            Command::new("tar").arg("xzf").arg(&self.archive).arg("-C").arg(into).status().unwrap();
+        let mut tar = Command::new("tar");
+        tar.arg("xzf").arg(&self.archive).arg("-C").arg(into);
+        if let Some(pages) = &self.pages {
+            let list = into.join("pages.txt");
+            let pages = fs::read_to_string(pages).unwrap();
+            let named: String = pages.lines().map(|page| format!("cpp-docs/{page}\n")).collect();
+            fs::write(&list, named).unwrap();
+            tar.args(["--strip-components=1", "-T"]).arg(list);
+        }
+        let status = tar.status().unwrap();
         assert!(status.success(), "tar could not unpack {}", self.archive.display());
         into.join("docs")
     }
 }
 
-/// Mean nDCG@10 and recall@10 over the queries of a set.
+/// Means over the queries of a set, from 0 to 1.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Score {
-    /// From 0 to 1.
+    /// nDCG@10.
     pub(crate) ndcg: f64,
-    /// From 0 to 1.
+    /// Recall@10.
     pub(crate) recall: f64,
+    /// Recall@100.
+    pub(crate) deep_recall: f64,
 }
 
-/// The scores of each leg, and of both together.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Scores {
-    pub(crate) dense: Score,
-    pub(crate) lexical: Score,
-    pub(crate) hybrid: Score,
+/// What each query found: its id, and documents, best first.
+pub(crate) type Run = Vec<(String, Vec<String>)>;
+
+/// The runs of each leg alone, and of searches.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Runs {
+    pub(crate) dense: Run,
+    pub(crate) lexical: Run,
+    /// Both legs, whatever they have to say.
+    pub(crate) blind: Run,
+    /// What a search does by default.
+    pub(crate) default: Run,
+}
+
+impl JudgedSet {
+    /// Scores a run.
+    pub(crate) fn score(&self, run: &Run) -> Score {
+        let mut score = Score::default();
+        for (id, ranking) in run {
+            let judged = &self.judgements[id];
+            score.ndcg += ndcg_at(10, ranking, judged);
+            score.recall += recall_at(10, ranking, judged);
+            score.deep_recall += recall_at(100, ranking, judged);
+        }
+        for mean in [&mut score.ndcg, &mut score.recall, &mut score.deep_recall] {
+            *mean /= self.queries.len() as f64;
+        }
+        score
+    }
+
+    /// How a document of a path is called in the judgements.
+    fn name_of(&self, path: &str) -> String {
+        match self.pages {
+            Some(_) => format!("docs/{path}"),
+            None => path.trim_end_matches(".md").to_owned(),
+        }
+    }
 }
 
 struct Silent;
@@ -112,79 +161,72 @@ pub(crate) async fn indexed(
     (groove, report)
 }
 
-/// Scores both legs and their fusion.
-pub(crate) async fn score(set: &JudgedSet, searcher: &Searcher) -> Scores {
+/// Runs every query of a set.
+///
+/// - `limit`: how many hits a search is asked for.
+pub(crate) async fn runs(set: &JudgedSet, searcher: &Searcher, limit: u32) -> Runs {
     let snapshot = searcher.store.snapshot().await.unwrap();
-    let mut scores =
-        Scores { dense: Score::default(), lexical: Score::default(), hybrid: Score::default() };
+    let mut runs = Runs::default();
     let everything = Restriction::default();
     let model = searcher.model.get().await.unwrap();
+    let mut blind = searcher.clone();
+    blind.settings.adaptive = false;
     for (id, text) in &set.queries {
-        let judged = &set.judgements[id];
         let query = CompiledQuery::compile(text).unwrap();
         let vector = model.embed_query(query.positive_text()).await.unwrap();
         let dense = snapshot.nearest(&vector, DEPTH, &everything).await.unwrap();
-        scores.dense.add(judged, &documents(&*snapshot, &dense).await);
-        let lexical = lexical(&*snapshot, &query, searcher).await;
-        scores.lexical.add(judged, &lexical);
-        let request =
-            SearchRequest { query: text.clone(), limit: Some(20), ..SearchRequest::default() };
-        let answer = searcher.search(&request, Patience::Wait).await.unwrap();
-        let hybrid = distinct(answer.hits.iter().map(|hit| hit.path.clone()));
-        scores.hybrid.add(judged, &hybrid);
+        runs.dense.push((id.clone(), documents(set, &*snapshot, &dense).await));
+        runs.lexical.push((id.clone(), lexical(set, &*snapshot, &query, searcher).await));
+        for (searcher, run) in [(&blind, &mut runs.blind), (searcher, &mut runs.default)] {
+            let limit = Some(limit);
+            let request = SearchRequest { query: text.clone(), limit, ..SearchRequest::default() };
+            let answer = searcher.search(&request, Patience::Wait).await.unwrap();
+            let paths = answer.hits.iter().map(|hit| set.name_of(&hit.path));
+            run.push((id.clone(), distinct(paths)));
+        }
     }
-    for score in [&mut scores.dense, &mut scores.lexical, &mut scores.hybrid] {
-        score.ndcg /= set.queries.len() as f64;
-        score.recall /= set.queries.len() as f64;
-    }
-    scores
+    runs
 }
 
 /// Scores the lexical leg alone, for which no model is needed.
 pub(crate) async fn score_lexical(set: &JudgedSet, searcher: &Searcher) -> Score {
     let snapshot = searcher.store.snapshot().await.unwrap();
-    let mut score = Score::default();
+    let mut run = Run::new();
     for (id, text) in &set.queries {
         let query = CompiledQuery::compile(text).unwrap();
-        score.add(&set.judgements[id], &lexical(&*snapshot, &query, searcher).await);
+        run.push((id.clone(), lexical(set, &*snapshot, &query, searcher).await));
     }
-    score.ndcg /= set.queries.len() as f64;
-    score.recall /= set.queries.len() as f64;
-    score
+    set.score(&run)
 }
 
 async fn lexical(
+    set: &JudgedSet,
     snapshot: &dyn Snapshot,
     query: &CompiledQuery,
     searcher: &Searcher,
 ) -> Vec<String> {
-    if query.include().is_empty() {
-        return Vec::new();
-    }
-    let query =
-        LexicalQuery { phrases: query.include().to_vec(), weights: searcher.settings.weights };
+    let query = LexicalQuery {
+        text: query.plain_text().to_owned(),
+        verbatim: query.verbatim().to_vec(),
+        phrases: query.include().to_vec(),
+        weights: searcher.settings.weights,
+    };
     let found = snapshot.matching(&query, DEPTH, &Restriction::default()).await.unwrap();
-    documents(snapshot, &found).await
+    documents(set, snapshot, &found.candidates).await
 }
 
-async fn documents(snapshot: &dyn Snapshot, candidates: &[Candidate]) -> Vec<String> {
+async fn documents(
+    set: &JudgedSet,
+    snapshot: &dyn Snapshot,
+    candidates: &[Candidate],
+) -> Vec<String> {
     let ids: Vec<_> = candidates.iter().map(|candidate| candidate.chunk).collect();
     let chunks = snapshot.chunks(&ids).await.unwrap();
-    distinct(chunks.iter().map(|chunk| chunk.document.path.to_string()))
+    distinct(chunks.iter().map(|chunk| set.name_of(chunk.document.path.as_str())))
 }
 
-/// Document ids from paths, each once, in order.
-fn distinct(paths: impl Iterator<Item = String>) -> Vec<String> {
+/// Each once, in order.
+fn distinct(names: impl Iterator<Item = String>) -> Vec<String> {
     let mut seen = BTreeSet::new();
-    paths
-        .map(|path| path.trim_end_matches(".md").to_owned())
-        .filter(|id| seen.insert(id.clone()))
-        .collect()
-}
-
-impl Score {
-    fn add(&mut self, judged: &BTreeMap<String, u32>, ranking: &[String]) {
-        self.ndcg += ndcg_at(10, ranking, judged);
-        self.recall += recall_at(10, ranking, judged);
-    }
+    names.filter(|name| seen.insert(name.clone())).collect()
 }

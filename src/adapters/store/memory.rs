@@ -9,15 +9,22 @@ use async_trait::async_trait;
 
 use crate::adapters::store::cosine;
 use crate::adapters::store::ranking::{Best, MATCHING_LIMIT, NEAREST_LIMIT};
+use crate::adapters::store::sample::{self, Sample};
 use crate::adapters::store::trigram;
-use crate::domain::chunk::{ChunkId, ContextMode, TextHash};
+use crate::adapters::store::words::{
+    Analyser, Collection, Counts, Group, Language, Names, Occurrences, Posting, Scored, Sought,
+    below, columns, count as count_words, named_share, score_all, spread, sum,
+};
+use crate::domain::chunk::{Chunk, ChunkId, ContextMode, TextHash};
 use crate::domain::document::DocumentPath;
 use crate::domain::embedding::{Embedding, ModelIdentity};
+use crate::domain::evidence::Spread;
 use crate::domain::filter::Filter;
 use crate::domain::query::Phrase;
 use crate::ports::chunk_store::{
-    AnnouncedRun, Candidate, Change, ChunkStore, Document, LexicalQuery, NewChunk, Repairs,
-    Replacement, Restriction, RunUnderWay, Snapshot, Statistics, StoreError, StoredChunk, Summary,
+    AnnouncedRun, Candidate, Change, ChunkStore, ColumnWeights, Document, LexicalQuery, Matches,
+    NewChunk, Repairs, Replacement, Restriction, RunUnderWay, Snapshot, Statistics, StoreError,
+    StoredChunk, Summary,
 };
 
 /// A store in memory. It is empty when it is made and gone when it is dropped.
@@ -180,6 +187,31 @@ struct Entry {
     chunks: Vec<Arc<Row>>,
 }
 
+impl Entry {
+    /// Counts the words of the chunks again, whose document is called otherwise.
+    fn count_again(&mut self) {
+        let beginning = self.chunks.first().map(|row| row.new.chunk.content.clone());
+        for row in &mut self.chunks {
+            let row = Arc::make_mut(row);
+            let mut analyser = Analyser::new(row.language);
+            (row.words, row.length) =
+                words_of(&mut analyser, &row.new.chunk, &self.document, beginning.as_deref());
+        }
+    }
+}
+
+fn words_of(
+    analyser: &mut Analyser,
+    chunk: &Chunk,
+    document: &Document,
+    beginning: Option<&str>,
+) -> (HashMap<String, Counts>, u32) {
+    let names = Names::new(document.title.as_deref(), beginning, document.path.as_str());
+    let (heading, context) = (chunk.heading.as_deref(), chunk.context.as_deref());
+    let columns = columns(heading, context, &chunk.content, names);
+    count_words(analyser, columns.each_ref().map(String::as_str))
+}
+
 /// A chunk with its text as the lexical leg sees it.
 #[derive(Clone)]
 struct Row {
@@ -187,6 +219,10 @@ struct Row {
     new: NewChunk,
     /// Heading, context, content.
     columns: [String; 3],
+    language: Language,
+    words: HashMap<String, Counts>,
+    /// How many words there are.
+    length: u32,
 }
 
 impl Row {
@@ -208,6 +244,7 @@ impl State {
             Change::Describe(document) => {
                 if let Some(entry) = self.documents.get_mut(&document.path) {
                     entry.document = Arc::new(without_empty_fields(document));
+                    entry.count_again();
                 }
             }
             Change::Rename { from, to } => return self.rename(&from, to),
@@ -257,6 +294,9 @@ impl State {
 
     fn put(&mut self, document: Document, chunks: Vec<NewChunk>) -> Result<(), StoreError> {
         let mut rows = Vec::with_capacity(chunks.len());
+        let language = Language::detect(chunks.iter().map(|new| new.chunk.content.as_str()));
+        let mut analyser = Analyser::new(language);
+        let beginning = chunks.first().map(|new| new.chunk.content.clone());
         for new in chunks {
             if let Some(embedding) = &new.embedding {
                 fit(&mut self.dimension, embedding.dimension())?;
@@ -268,7 +308,10 @@ impl State {
                 text(&new.chunk.context),
                 trigram::fold(&new.chunk.content),
             ];
-            rows.push(Arc::new(Row { id: ChunkId(self.last_chunk), new, columns }));
+            let (words, length) =
+                words_of(&mut analyser, &new.chunk, &document, beginning.as_deref());
+            let id = ChunkId(self.last_chunk);
+            rows.push(Arc::new(Row { id, new, columns, language, words, length }));
         }
         let document = Arc::new(without_empty_fields(document));
         self.documents.insert(document.path.clone(), Entry { document, chunks: rows });
@@ -284,6 +327,7 @@ impl State {
         }
         if let Some(mut entry) = self.documents.remove(from) {
             Arc::make_mut(&mut entry.document).path = to.clone();
+            entry.count_again();
             self.documents.insert(to, entry);
         }
         Ok(())
@@ -467,26 +511,98 @@ impl Snapshot for MemorySnapshot {
         Ok(rankings.into_iter().map(|(_, best)| best.into_ranking()).collect())
     }
 
+    async fn cosine_spread(&self, query: &Embedding) -> Result<Option<Spread>, StoreError> {
+        let vectors =
+            || self.0.rows().filter_map(|(_, row)| Some((row.id.0, row.vector()?.as_slice())));
+        let sample = Sample::of(vectors().count());
+        Ok(sample::spread(query.as_slice(), vectors().filter(|(id, _)| sample.takes(*id))))
+    }
+
     async fn matching(
         &self,
         query: &LexicalQuery,
         depth: usize,
         restriction: &Restriction,
-    ) -> Result<Vec<Candidate>, StoreError> {
-        let phrases = fold_all(&query.phrases);
-        let excluded = fold_all(&restriction.excluded);
-        let statistics = Frequencies::of(&self.0, &phrases);
-        let weights = [query.weights.heading, query.weights.context, query.weights.content];
-        let mut best = Best::new(depth.min(MATCHING_LIMIT));
-        for (entry, row) in self.0.rows() {
-            if occurs(row, &phrases)
-                && !occurs(row, &excluded)
-                && admits(&restriction.filter, entry, row)
-            {
-                best.show(row.id, statistics.score(row, &phrases, weights));
-            }
+    ) -> Result<Matches, StoreError> {
+        let depth = depth.min(MATCHING_LIMIT);
+        let state = &self.0;
+        let languages: BTreeSet<Language> = state.rows().map(|(_, row)| row.language).collect();
+        let languages: Vec<Language> = languages.into_iter().collect();
+        let sought = Sought::new(query, &languages);
+        let words: Vec<Occurrences> =
+            sought.groups.iter().map(|group| state.occurrences(group)).collect();
+        let known: Vec<bool> = words.iter().map(|word| !word.stems.is_empty()).collect();
+        let (needed, others) = sought.phrases(&known);
+        let collection = state.collection();
+        let mut scored = score_all(collection, query.weights, &words);
+        if !needed.is_empty() {
+            scored = sum(&scored, &state.phrases(&fold_all(&needed), query.weights));
         }
-        Ok(best.into_ranking())
+        let spread = spread(&scored, collection.chunks);
+
+        let excluded = fold_all(&restriction.excluded);
+        let pass = |scored: &[Scored], depth: usize| {
+            let scores: HashMap<i64, f64> = scored.iter().copied().collect();
+            let mut best = Best::new(depth);
+            for (entry, row) in state.rows() {
+                if let Some(&score) = scores.get(&row.id.0)
+                    && !occurs(row, &excluded)
+                    && admits(&restriction.filter, entry, row)
+                {
+                    #[expect(clippy::cast_possible_truncation, reason = "a score needs no more")]
+                    best.show(row.id, score as f32);
+                }
+            }
+            best.into_ranking()
+        };
+        let mut candidates = pass(&scored, depth);
+        if scored.len() < depth && !others.is_empty() {
+            let found: BTreeSet<i64> = scored.iter().map(|&(id, _)| id).collect();
+            let mut inside = state.phrases(&fold_all(&others), query.weights);
+            inside.retain(|(id, _)| !found.contains(id));
+            below(candidates.last().map(|last| f64::from(last.score)), &mut inside);
+            candidates.extend(pass(&inside, depth - candidates.len()));
+        }
+        let named =
+            candidates.first().map_or(0.0, |best| named_share(collection, &words, best.chunk.0));
+        Ok(Matches { candidates, spread, named })
+    }
+}
+
+impl State {
+    /// Where the stems of a word stand.
+    fn occurrences(&self, group: &Group) -> Occurrences {
+        let postings = |stem: &String| -> Vec<Posting> {
+            let mut postings: Vec<Posting> = self
+                .rows()
+                .filter_map(|(_, row)| {
+                    let counts = *row.words.get(stem)?;
+                    Some(Posting { id: row.id.0, counts, length: row.length })
+                })
+                .collect();
+            postings.sort_unstable_by_key(|posting| posting.id);
+            postings
+        };
+        let stems = group.stems.iter().map(postings).filter(|postings| !postings.is_empty());
+        Occurrences { weight: group.weight, stems: stems.collect() }
+    }
+
+    fn collection(&self) -> Collection {
+        let words = self.rows().map(|(_, row)| u64::from(row.length)).sum();
+        Collection { chunks: count(self.rows().count()), words }
+    }
+
+    /// Scores the chunks in which phrases occur, in ascending order.
+    fn phrases(&self, phrases: &[String], weights: ColumnWeights) -> Vec<Scored> {
+        let statistics = Frequencies::of(self, phrases);
+        let weights = [weights.heading, weights.context, weights.content];
+        let mut scored: Vec<Scored> = self
+            .rows()
+            .filter(|(_, row)| occurs(row, phrases))
+            .map(|(_, row)| (row.id.0, statistics.score(row, phrases, weights)))
+            .collect();
+        scored.sort_unstable_by_key(|&(id, _)| id);
+        scored
     }
 }
 
@@ -549,7 +665,7 @@ impl Frequencies {
         }
     }
 
-    fn score(&self, row: &Row, phrases: &[String], weights: [f64; 3]) -> f32 {
+    fn score(&self, row: &Row, phrases: &[String], weights: [f64; 3]) -> f64 {
         const SATURATION: f64 = 1.2;
         const LENGTH_INFLUENCE: f64 = 0.75;
         let length = real(row_tokens(row));
@@ -565,8 +681,6 @@ impl Frequencies {
             }
             score += inverse_frequency * ((frequency * (SATURATION + 1.0)) / (frequency + damping));
         }
-        #[expect(clippy::cast_possible_truncation, reason = "a score needs no more digits")]
-        let score = score as f32;
         score
     }
 }

@@ -2,7 +2,9 @@
 
 mod cosine;
 mod ranking;
+mod sample;
 mod trigram;
+mod words;
 
 pub mod memory;
 pub mod sqlite;

@@ -160,6 +160,7 @@ fn read_search(reader: &Reader<'_>, search: &mut SearchSettings) -> Result<(), C
 }
 
 fn read_fusion(reader: &Reader<'_>, search: &mut SearchSettings) -> Result<(), ConfigError> {
+    set(&mut search.adaptive, reader.flag("search.fusion.adaptive"));
     if let Some(constant) = reader.number("search.fusion.rrf_k", 1.0..=1e6)? {
         search.rank_constant = RankConstant::new(constant)
             .map_err(|_| reader.refused("search.fusion.rrf_k", "a number from 1 to 1000000"))?;

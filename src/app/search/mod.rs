@@ -23,10 +23,11 @@ use crate::domain::confidence::low_confidence;
 use crate::domain::diversity::{Balance, Choice, maximal_marginal_relevance};
 use crate::domain::document::DocumentPath;
 use crate::domain::embedding::Embedding;
-use crate::domain::fusion::reciprocal_rank_fusion;
+use crate::domain::evidence::{Testimony, Verdict, weigh};
+use crate::domain::fusion::{Fused, RankConstant, fill_up, reciprocal_rank_fusion};
 use crate::domain::search::{SearchAnswer, SearchRequest};
 use crate::ports::chunk_store::{
-    Candidate, ChunkStore, LexicalQuery, Restriction, Snapshot, StoredChunk, Summary,
+    Candidate, ChunkStore, LexicalQuery, Matches, Restriction, Snapshot, StoredChunk, Summary,
 };
 use crate::ports::reranker::{RerankError, Reranker};
 
@@ -74,6 +75,10 @@ pub fn check(request: &SearchRequest, settings: &SearchSettings) -> Result<(), A
 const VECTOR: &str = "vector";
 const FULL_TEXT: &str = "fulltext";
 const RERANKER: &str = "reranker";
+
+/// The places of the legs among the rankings that are fused.
+const DENSE: usize = 0;
+const LEXICAL: usize = 1;
 
 impl fmt::Debug for Searcher {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -161,7 +166,7 @@ impl Searcher {
         summary: &Summary,
     ) -> Result<Option<String>, AppError> {
         match (check_identity(summary, &self.model), &summary.identity) {
-            (Err(_), Some(recorded)) if !checked.query.include().is_empty() => Ok(Some(format!(
+            (Err(_), Some(recorded)) if checked.query.has_words() => Ok(Some(format!(
                 "the index was built anew with {} (dimension {}), and this process uses {}: only \
                  words are compared until it is started again with that model",
                 recorded.model,
@@ -180,7 +185,7 @@ impl Searcher {
         checked: &Checked,
         patience: Patience,
     ) -> Result<(Option<Embedding>, Vec<&'static str>), AppError> {
-        let text_can_answer = !checked.query.include().is_empty();
+        let text_can_answer = checked.query.has_words();
         let model = match self.model.if_loaded() {
             Some(model) => model,
             None if patience == Patience::AnswerFromText && text_can_answer => {
@@ -242,17 +247,17 @@ impl Searcher {
             }
         };
         let lexical = async {
-            let phrases = checked.query.include().to_vec();
-            if phrases.is_empty() {
-                return Ok(Vec::new());
-            }
-            let query = LexicalQuery { phrases, weights: self.settings.weights };
+            let query = LexicalQuery {
+                text: checked.query.plain_text().to_owned(),
+                verbatim: checked.query.verbatim().to_vec(),
+                phrases: checked.query.include().to_vec(),
+                weights: self.settings.weights,
+            };
             snapshot.matching(&query, depth, &restriction).await
         };
         let (dense, lexical) = futures::future::try_join(dense, lexical).await?;
-
-        let (dense, lexical) = (ids(&dense), ids(&lexical));
-        let mut fused = reciprocal_rank_fusion([&dense, &lexical], self.settings.rank_constant);
+        let verdict = self.weigh(snapshot, checked, vector, &dense, &lexical).await?;
+        let mut fused = fuse(&dense, &lexical.candidates, verdict, self.settings.rank_constant);
         fused.truncate(kept);
         let wanted: Vec<ChunkId> = fused.iter().map(|item| item.id).collect();
         let chunks = snapshot.chunks(&wanted).await?;
@@ -271,6 +276,63 @@ impl Searcher {
             })
             .collect();
         Ok(scored)
+    }
+
+    /// Decides which legs count for this query.
+    async fn weigh(
+        &self,
+        snapshot: &dyn Snapshot,
+        checked: &Checked,
+        vector: Option<&Embedding>,
+        dense: &[Candidate],
+        lexical: &Matches,
+    ) -> Result<Verdict, AppError> {
+        let both = Verdict::Both { lexical: lexical.candidates.len() };
+        let Some(vector) = vector.filter(|_| self.settings.adaptive) else { return Ok(both) };
+        if dense.is_empty() || lexical.candidates.is_empty() {
+            return Ok(both);
+        }
+        let understood = self.model.reads(checked.query.positive_text());
+        let scores = |candidates: &[Candidate]| -> Vec<(ChunkId, f32)> {
+            candidates.iter().map(|candidate| (candidate.chunk, candidate.score)).collect()
+        };
+        let (nearest, matched) = (scores(dense), scores(&lexical.candidates));
+        let spread = snapshot.cosine_spread(vector).await?;
+        Ok(weigh(
+            Testimony { candidates: &nearest, spread },
+            Testimony { candidates: &matched, spread: lexical.spread },
+            understood,
+            lexical.named,
+        ))
+    }
+}
+
+/// Fuses the legs that count; what the others propose, or what one proposes
+/// without much reason, only fills the ranking up.
+fn fuse(
+    dense: &[Candidate],
+    lexical: &[Candidate],
+    verdict: Verdict,
+    constant: RankConstant,
+) -> Vec<Fused<ChunkId, 2>> {
+    let (dense, lexical) = (ids(dense), ids(lexical));
+    match verdict {
+        Verdict::Both { lexical: head } => {
+            let head = &lexical[..head.min(lexical.len())];
+            let mut fused = reciprocal_rank_fusion([&dense, head], constant);
+            fill_up(&mut fused, LEXICAL, &lexical, constant);
+            fused
+        }
+        Verdict::Dense => {
+            let mut fused = reciprocal_rank_fusion([&dense, &[]], constant);
+            fill_up(&mut fused, LEXICAL, &lexical, constant);
+            fused
+        }
+        Verdict::Lexical => {
+            let mut fused = reciprocal_rank_fusion([&[], &lexical], constant);
+            fill_up(&mut fused, DENSE, &dense, constant);
+            fused
+        }
     }
 }
 

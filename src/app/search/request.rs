@@ -114,11 +114,13 @@ fn remarks(raw: &str, query: &CompiledQuery) -> Vec<String> {
     let quoted = |texts: &[String]| {
         texts.iter().map(|text| format!("{text:?}")).collect::<Vec<_>>().join(", ")
     };
-    // A query without any phrase is looked for whole, its short parts included.
-    if !query.used_fallback() && !query.unsearchable().is_empty() {
+    // What is not quoted is looked for by its words, however short they are.
+    let is_quoted = |part: &&String| !query.plain_text().contains(part.as_str());
+    let short: Vec<String> = query.unsearchable().iter().filter(is_quoted).cloned().collect();
+    if !short.is_empty() {
         remarks.push(format!(
-            "too short for the full-text index, so found by meaning alone: {}",
-            quoted(query.unsearchable())
+            "too short to be found as it stands (three characters at least): {}",
+            quoted(&short)
         ));
     }
     if !query.unexcludable().is_empty() {

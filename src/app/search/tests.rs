@@ -7,9 +7,8 @@ use crate::app::search::Patience;
 use crate::app::testing::Bench;
 use crate::domain::embedding::ModelIdentity;
 use crate::domain::filter::default_min_quality;
-use crate::domain::query::Phrase;
 use crate::domain::search::{Expansion, SearchAnswer, SearchRequest};
-use crate::ports::chunk_store::{Change, ColumnWeights, LexicalQuery, Restriction};
+use crate::ports::chunk_store::{Change, LexicalQuery, Restriction};
 use crate::ports::reranker::{RerankError, Reranker};
 
 const DOCUMENTS: &[(&str, &str)] = &[
@@ -86,7 +85,7 @@ async fn an_index_that_was_built_anew_with_another_model_is_searched_by_its_word
     assert!(found.warnings[0].contains("built anew with other"), "{:?}", found.warnings);
     // A query without a word to look for cannot be answered.
     let searcher = bench.searcher();
-    let refused = searcher.search(&query("it"), Patience::Wait).await.unwrap_err();
+    let refused = searcher.search(&query("?!"), Patience::Wait).await.unwrap_err();
     assert!(matches!(refused, AppError::OtherModel { .. }), "{refused}");
 }
 
@@ -156,10 +155,12 @@ async fn a_hidden_chunk_is_indexed_like_any_other_and_another_threshold_shows_it
     assert!(hidden.quality < 0.3);
     let snapshot = bench.indexer.store.snapshot().await.unwrap();
     assert!(snapshot.embeddings(&[hidden.id]).await.unwrap()[0].is_some(), "it has a vector");
-    let phrases = vec![Phrase::new("TBD").unwrap()];
-    let words = LexicalQuery { phrases, weights: ColumnWeights::default() };
+    let words = LexicalQuery { text: "TBD".to_owned(), ..LexicalQuery::default() };
     let matching = snapshot.matching(&words, 10, &Restriction::default()).await.unwrap();
-    assert_eq!(matching.iter().map(|found| found.chunk).collect::<Vec<_>>(), [hidden.id]);
+    assert_eq!(
+        matching.candidates.iter().map(|found| found.chunk).collect::<Vec<_>>(),
+        [hidden.id]
+    );
     let mut searcher = bench.searcher();
     for (least, shown) in [(0.3, false), (0.0, true), (0.05, false)] {
         searcher.settings.min_quality = least;
@@ -223,7 +224,7 @@ async fn while_the_model_loads_the_text_answers_and_says_so() {
 async fn a_query_too_short_for_words_is_answered_by_meaning() {
     let mut bench = bench().await;
     bench.restart();
-    let request = query("ab");
+    let request = query("?!");
     let answer = bench.searcher().search(&request, Patience::AnswerFromText).await.unwrap();
     assert!(answer.degraded.is_empty());
     assert!(answer.hits.iter().all(|hit| hit.matched_by == ["vector"]));
@@ -242,7 +243,7 @@ async fn a_blank_query_is_answered_and_remarked_on() {
 #[tokio::test]
 async fn what_is_too_short_to_find_or_to_exclude_is_named() {
     let bench = bench().await;
-    let answer = answer(&bench, query("AI password -xy")).await;
+    let answer = answer(&bench, query("\"AI\" password -xy")).await;
     let all = answer.warnings.join("\n");
     assert!(all.contains("\"AI\"") && all.contains("\"xy\""), "{all}");
     assert!(answer.filter.excluded_terms.is_empty());

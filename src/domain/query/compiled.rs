@@ -34,6 +34,8 @@ pub struct CompiledQuery {
     include: Phrases,
     exclude: Phrases,
     used_fallback: bool,
+    plain_text: String,
+    verbatim: Vec<Phrase>,
     widened: Vec<Phrase>,
 }
 
@@ -127,7 +129,10 @@ impl CompiledQuery {
             .filter(|phrase| exclude.kept.contains(phrase))
             .collect();
         let include = Phrases::new(include, dropped_include);
-        Ok(Self { positive_text, include, exclude, used_fallback, widened })
+        let is_verbatim = |phrase: &&Phrase| used_fallback || is_quoted(&segments, phrase);
+        let verbatim = include.kept.iter().filter(is_verbatim).cloned().collect();
+        let plain_text = plain_text(&segments);
+        Ok(Self { positive_text, include, exclude, used_fallback, plain_text, verbatim, widened })
     }
 
     /// The query without its exclusions: what is embedded, reranked against
@@ -140,6 +145,24 @@ impl CompiledQuery {
     /// of the query; none if only the vectors can answer.
     pub fn include(&self) -> &[Phrase] {
         &self.include.kept
+    }
+
+    /// What of the query is neither quoted nor excluded, its pieces on lines of
+    /// their own: the text whose words are looked for.
+    pub fn plain_text(&self) -> &str {
+        &self.plain_text
+    }
+
+    /// Whether there is anything that the lexical leg could find.
+    pub fn has_words(&self) -> bool {
+        !self.include.kept.is_empty() || self.plain_text.chars().any(char::is_alphanumeric)
+    }
+
+    /// Those of [`include`](Self::include) that were typed as they are to be
+    /// found: what is quoted, and the stretches of a query that has no phrase of
+    /// its own.
+    pub fn verbatim(&self) -> &[Phrase] {
+        &self.verbatim
     }
 
     /// What no hit may hold: at most 32 distinct phrases in the order of the
@@ -216,6 +239,23 @@ fn phrases_of(segment: &Segment<'_>, dropped: &mut Vec<String>) -> Vec<Phrase> {
             terms.phrases.into_iter().filter_map(Phrase::new).collect()
         }
     }
+}
+
+/// What is plain and not excluded.
+fn plain_text(segments: &[Segment<'_>]) -> String {
+    let plain = segments.iter().filter(|segment| !segment.excluded).filter_map(|segment| {
+        match &segment.text {
+            SegmentText::Plain(text) => Some(text.trim()),
+            SegmentText::Quoted(_) => None,
+        }
+    });
+    plain.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
+}
+
+fn is_quoted(segments: &[Segment<'_>], phrase: &Phrase) -> bool {
+    segments.iter().filter(|segment| !segment.excluded).any(
+        |segment| matches!(&segment.text, SegmentText::Quoted(text) if *text == phrase.as_str()),
+    )
 }
 
 /// Whether a phrase of an exclusion is less than what was typed.

@@ -10,7 +10,8 @@ use crate::domain::filter::Filter;
 /// same one, and a search has both its legs ask.
 const REMEMBERED: usize = 4;
 
-/// One bit for each row of a copy.
+/// One bit for each row of a copy. Cloning it copies pointers.
+#[derive(Clone)]
 pub(super) struct Admission {
     /// For each segment of rows with a vector.
     embedded: Vec<Arc<Vec<u64>>>,
@@ -51,18 +52,22 @@ impl Admission {
         is_set(&self.pending[place.segment], place.row)
     }
 
-    /// The bits of each segment of rows with a vector, but for some rows.
-    pub(super) fn embedded_without(
-        &self,
-        rows: &Rows,
-        excluded: &HashSet<i64>,
-    ) -> Vec<Arc<Vec<u64>>> {
-        let mut bits = self.embedded.clone();
-        for place in excluded.iter().filter_map(|&id| rows.place(id)) {
-            Arc::make_mut(&mut bits[place.segment])[place.row / 64] &= !(1 << (place.row % 64));
+    /// The same but for some rows.
+    pub(super) fn without(&self, embedded: &Rows, pending: &Rows, excluded: &HashSet<i64>) -> Self {
+        let mut without = self.clone();
+        for &id in excluded {
+            if let Some(place) = embedded.place(id) {
+                clear(&mut without.embedded, place);
+            } else if let Some(place) = pending.place(id) {
+                clear(&mut without.pending, place);
+            }
         }
-        bits
+        without
     }
+}
+
+fn clear(bits: &mut [Arc<Vec<u64>>], place: Place) {
+    Arc::make_mut(&mut bits[place.segment])[place.row / 64] &= !(1 << (place.row % 64));
 }
 
 type Cell = Arc<OnceLock<Arc<Admission>>>;

@@ -1,45 +1,29 @@
-//! The lexical leg.
+//! The lexical leg: words are counted, and what has to be found as it stands is
+//! looked for in the full-text table.
 
-use std::collections::{HashMap, HashSet};
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
 
-use futures::TryStreamExt as _;
 use sqlx::sqlite::SqliteConnection;
 
-use crate::adapters::store::ranking::best_first;
+use crate::adapters::store::ranking::{MATCHING_LIMIT, best_first};
 use crate::adapters::store::sqlite::resident::{Admission, Resident};
 use crate::adapters::store::sqlite::rows::{self, Documents};
+use crate::adapters::store::sqlite::words::{self, Vocabulary};
+use crate::adapters::store::words::{
+    Occurrences, Scored, Sought, below, named_share, score_all, spread, sum,
+};
 use crate::domain::chunk::ChunkId;
 use crate::domain::filter::Filter;
 use crate::domain::query::{Phrase, full_text_expression};
-use crate::ports::chunk_store::{Candidate, ColumnWeights};
+use crate::ports::chunk_store::{Candidate, ColumnWeights, LexicalQuery, Matches};
 
-/// Rows that the first page reads for every candidate that is wanted.
-const PAGE: usize = 4;
-
-/// By how much each further page is larger.
-const PAGE_GROWTH: usize = 8;
+/// Candidates of which the file is asked at once whether they pass.
+const PAGE: usize = 512;
 
 const RANKED: &str = "SELECT rowid, bm25(fts_chunks, ?, ?, ?) AS score FROM fts_chunks \
      WHERE fts_chunks MATCH ? ORDER BY score, rowid LIMIT ?";
-
-/// What is looked for, as the full-text table reads it.
-pub(super) struct Expression {
-    text: String,
-    weights: ColumnWeights,
-}
-
-impl Expression {
-    /// None if there is nothing to look for.
-    pub(super) fn new(
-        included: &[Phrase],
-        excluded: &[Phrase],
-        weights: ColumnWeights,
-    ) -> Option<Self> {
-        let text = full_text_expression(included, excluded)?;
-        Some(Self { text, weights })
-    }
-}
 
 /// The chunks in which one of the phrases occurs.
 pub(super) async fn excluded(
@@ -54,60 +38,157 @@ pub(super) async fn excluded(
     Ok(ids.into_iter().collect())
 }
 
-/// Ranks matches; a copy in memory tells which of them pass.
-pub(super) async fn with_resident(
+/// Tells which chunks pass.
+pub(super) enum Gate<'a> {
+    /// A copy in memory knows.
+    Resident(Arc<Resident>, Arc<Admission>),
+    /// The file has to be asked.
+    File {
+        /// What documents and chunks have to be like.
+        filter: &'a Filter,
+        /// Chunks that do not pass, whatever they are like.
+        excluded: &'a HashSet<i64>,
+    },
+}
+
+/// Ranks what a query finds.
+///
+/// - `vocabulary`: none if the words of the index are not counted; then phrases
+///   alone are looked for.
+pub(super) async fn ranked(
     connection: &mut SqliteConnection,
-    expression: &Expression,
+    query: &LexicalQuery,
+    vocabulary: Option<&Vocabulary>,
     depth: usize,
-    resident: &Arc<Resident>,
-    admission: &Admission,
-) -> Result<Vec<Candidate>, sqlx::Error> {
-    let mut cut = Cut::new(depth);
-    let weights = expression.weights;
-    let mut ranked = sqlx::query_as(RANKED)
+    gate: &Gate<'_>,
+) -> Result<Matches, sqlx::Error> {
+    let Some(vocabulary) = vocabulary else {
+        let all: Vec<Phrase> = query.verbatim.iter().chain(&query.phrases).cloned().collect();
+        let scored = phrases(connection, &all, query.weights, -1).await?;
+        let candidates = pass(connection, scored, depth, gate).await?;
+        return Ok(Matches { candidates, ..Matches::default() });
+    };
+    let sought = Sought::new(query, &vocabulary.languages);
+    let places = words::places(connection, &sought.groups, vocabulary.collection).await?;
+    let (needed, others) = sought.phrases(&places.known);
+
+    let as_they_stand = if needed.is_empty() {
+        Vec::new()
+    } else {
+        phrases(connection, &needed, query.weights, limit()).await?
+    };
+    let (groups, weights, collection) = (sought.groups, query.weights, vocabulary.collection);
+    let (words, scored, spread) = beside(move || {
+        let words: Vec<Occurrences> =
+            groups.iter().map(|group| places.occurrences(group)).collect();
+        let mut scored = score_all(collection, weights, &words);
+        if !as_they_stand.is_empty() {
+            scored = sum(&scored, &by_id(as_they_stand));
+        }
+        let spread = spread(&scored, collection.chunks);
+        (words, scored, spread)
+    })
+    .await?;
+
+    let found: HashSet<i64> = if others.is_empty() || scored.len() >= depth {
+        HashSet::new()
+    } else {
+        scored.iter().map(|&(id, _)| id).collect()
+    };
+    let few = scored.len() < depth;
+    let mut candidates = pass(connection, scored, depth, gate).await?;
+    if few && !others.is_empty() {
+        // What stands inside of longer words comes after all that words found.
+        let mut inside = phrases(connection, &others, query.weights, limit()).await?;
+        inside.retain(|(id, _)| !found.contains(id));
+        below(candidates.last().map(|last| f64::from(last.score)), &mut inside);
+        let room = depth - candidates.len();
+        candidates.extend(pass(connection, inside, room, gate).await?);
+    }
+    let named =
+        candidates.first().map_or(0.0, |best| named_share(collection, &words, best.chunk.0));
+    Ok(Matches { candidates, spread, named })
+}
+
+fn limit() -> i64 {
+    i64::try_from(MATCHING_LIMIT).unwrap_or(i64::MAX)
+}
+
+fn by_id(mut scored: Vec<Scored>) -> Vec<Scored> {
+    scored.sort_unstable_by_key(|&(id, _)| id);
+    scored
+}
+
+/// Computes on a thread that may be busy for long.
+async fn beside<T: Send + 'static>(
+    compute: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, sqlx::Error> {
+    tokio::task::spawn_blocking(compute).await.map_err(|error| sqlx::Error::Decode(error.into()))
+}
+
+/// Ranks the chunks in which phrases stand, by the full-text table.
+async fn phrases(
+    connection: &mut SqliteConnection,
+    phrases: &[Phrase],
+    weights: ColumnWeights,
+    limit: i64,
+) -> Result<Vec<Scored>, sqlx::Error> {
+    let Some(expression) = full_text_expression(phrases, &[]) else { return Ok(Vec::new()) };
+    let ranked: Vec<Scored> = sqlx::query_as(RANKED)
         .bind(weights.heading)
         .bind(weights.context)
         .bind(weights.content)
-        .bind(&expression.text)
-        .bind(-1_i64)
-        .fetch(connection);
-    while let Some((id, score)) = ranked.try_next().await? {
-        if resident.admits(id, admission) && cut.show(id, score) {
-            break;
-        }
-    }
-    Ok(cut.into_ranking())
+        .bind(expression)
+        .bind(limit)
+        .fetch_all(connection)
+        .await?;
+    // SQLite counts ranks downwards.
+    Ok(ranked.into_iter().map(|(id, rank)| (id, -rank)).collect())
 }
 
-/// Ranks matches; the file tells which of them pass, page by page.
-pub(super) async fn in_file(
+/// The best of the scored chunks that pass.
+async fn pass(
     connection: &mut SqliteConnection,
-    expression: &Expression,
+    scored: Vec<Scored>,
     depth: usize,
-    filter: &Filter,
+    gate: &Gate<'_>,
 ) -> Result<Vec<Candidate>, sqlx::Error> {
-    let weights = expression.weights;
-    let mut documents = Documents::new();
-    let mut page = depth.saturating_mul(PAGE);
-    loop {
-        let limit = i64::try_from(page).unwrap_or(i64::MAX);
-        let ranked: Vec<(i64, f64)> = sqlx::query_as(RANKED)
-            .bind(weights.heading)
-            .bind(weights.context)
-            .bind(weights.content)
-            .bind(&expression.text)
-            .bind(limit)
-            .fetch_all(&mut *connection)
-            .await?;
-        let ids = rows::json_numbers(ranked.iter().map(|&(id, _)| id));
-        let passing = passing(connection, ids, &mut documents, filter).await?;
-        let mut cut = Cut::new(depth);
-        let passes = |&&(id, _): &&(i64, f64)| passing.contains(&id);
-        let full = ranked.iter().filter(passes).any(|&(id, score)| cut.show(id, score));
-        if full || ranked.len() < page {
-            return Ok(cut.into_ranking());
+    if depth == 0 || scored.is_empty() {
+        return Ok(Vec::new());
+    }
+    match gate {
+        Gate::Resident(resident, admission) => {
+            let (resident, admission) = (Arc::clone(resident), Arc::clone(admission));
+            beside(move || {
+                let mut cut = Cut::new(depth);
+                for next in BestFirst::new(scored) {
+                    if resident.admits(next.chunk.0, &admission) && cut.show(next) {
+                        break;
+                    }
+                }
+                cut.kept
+            })
+            .await
         }
-        page = page.saturating_mul(PAGE_GROWTH);
+        Gate::File { filter, excluded } => {
+            let mut rest = BestFirst::new(scored);
+            let mut documents = Documents::new();
+            let mut cut = Cut::new(depth);
+            loop {
+                let page: Vec<Candidate> = rest.by_ref().take(PAGE.max(depth)).collect();
+                if page.is_empty() {
+                    return Ok(cut.kept);
+                }
+                let ids = rows::json_numbers(page.iter().map(|next| next.chunk.0));
+                let passing = passing(connection, ids, &mut documents, filter).await?;
+                let passes = |next: &Candidate| {
+                    passing.contains(&next.chunk.0) && !excluded.contains(&next.chunk.0)
+                };
+                if page.into_iter().filter(passes).any(|next| cut.show(next)) {
+                    return Ok(cut.kept);
+                }
+            }
+        }
     }
 }
 
@@ -142,8 +223,50 @@ async fn passing(
         .collect())
 }
 
-/// The first candidates of a ranking whose scores have more digits than a
-/// candidate's: what becomes equal is put in order of id.
+/// Hands scored chunks out, the best first, sorting no more of them than are
+/// taken.
+struct BestFirst(BinaryHeap<Ranked>);
+
+impl BestFirst {
+    fn new(scored: Vec<Scored>) -> Self {
+        #[expect(clippy::cast_possible_truncation, reason = "a score needs no more digits")]
+        let ranked = |(id, score)| Ranked(Candidate { chunk: ChunkId(id), score: score as f32 });
+        Self(scored.into_iter().map(ranked).collect())
+    }
+}
+
+impl Iterator for BestFirst {
+    type Item = Candidate;
+
+    fn next(&mut self) -> Option<Candidate> {
+        self.0.pop().map(|ranked| ranked.0)
+    }
+}
+
+/// Orders the best candidate to the top of a heap.
+struct Ranked(Candidate);
+
+impl Ord for Ranked {
+    fn cmp(&self, other: &Self) -> Ordering {
+        best_first(&other.0, &self.0)
+    }
+}
+
+impl PartialOrd for Ranked {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Ranked {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Ranked {}
+
+/// The first candidates of a ranking.
 struct Cut {
     depth: usize,
     kept: Vec<Candidate>,
@@ -154,22 +277,11 @@ impl Cut {
         Self { depth, kept: Vec::new() }
     }
 
-    /// Takes the next row, given its rank as SQLite counts it: the lower the
-    /// better. Returns whether no further row can change the result.
-    fn show(&mut self, id: i64, rank: f64) -> bool {
-        #[expect(clippy::cast_possible_truncation, reason = "a score needs no more digits")]
-        let score = -rank as f32;
-        if self.kept.len() >= self.depth && self.kept.last().is_none_or(|last| last.score > score) {
-            return true;
-        }
-        self.kept.push(Candidate { chunk: ChunkId(id), score });
-        false
-    }
-
-    fn into_ranking(mut self) -> Vec<Candidate> {
-        self.kept.sort_unstable_by(best_first);
-        self.kept.truncate(self.depth);
-        self.kept
+    /// Takes the next candidate; returns whether there is room for no further
+    /// one.
+    fn show(&mut self, candidate: Candidate) -> bool {
+        self.kept.push(candidate);
+        self.kept.len() >= self.depth
     }
 }
 
@@ -179,13 +291,9 @@ mod tests {
 
     // SRCH-89
     #[test]
-    fn ranks_that_become_equal_are_ordered_by_id_across_the_cut() {
-        let mut cut = Cut::new(2);
-        assert!(!cut.show(9, -2.0));
-        assert!(!cut.show(8, -1.000_000_000_02));
-        assert!(!cut.show(7, -1.000_000_000_01));
-        assert!(cut.show(6, -0.5));
-        let ids: Vec<i64> = cut.into_ranking().iter().map(|kept| kept.chunk.0).collect();
-        assert_eq!(ids, [9, 7]);
+    fn ranks_that_become_equal_in_single_precision_are_ordered_by_id() {
+        let scored = vec![(9, 2.0), (8, 1.000_000_000_02), (7, 1.000_000_000_01), (6, 0.5)];
+        let ids: Vec<i64> = BestFirst::new(scored).map(|next| next.chunk.0).collect();
+        assert_eq!(ids, [9, 7, 8, 6]);
     }
 }

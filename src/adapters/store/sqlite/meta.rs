@@ -14,6 +14,12 @@ pub(super) const ROOT: &str = "kb_root";
 pub(super) const QUALITY_RULES: &str = "quality_rules";
 /// In which way texts were embedded that are longer than the model's window.
 pub(super) const LONG_TEXTS: &str = "long_texts";
+/// By which rules the words of chunks were counted.
+pub(super) const WORD_RULES: &str = "word_rules";
+/// How many chunks were counted, how many words they have, and the sum of their ids.
+pub(super) const WORD_CHUNKS: &str = "word_chunks";
+pub(super) const WORD_TOTAL: &str = "word_total";
+pub(super) const WORD_IDS: &str = "word_ids";
 /// Raised by every commit.
 pub(super) const GENERATION: &str = "generation";
 /// The highest chunk id that was ever given.

@@ -1,4 +1,5 @@
-//! One SQLite file: FTS5 for words, sqlite-vec for vectors.
+//! One SQLite file: tables of words and of their places, FTS5 for what has to be
+//! found as it stands, sqlite-vec for vectors.
 
 mod meta;
 mod open;
@@ -25,6 +26,9 @@ mod scan;
 mod segment;
 mod vectors;
 
+mod postings;
+mod words;
+
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -38,12 +42,14 @@ use tokio::sync::Mutex;
 use crate::adapters::store::sqlite::keeper::Keeper;
 use crate::adapters::store::sqlite::open::{FileIdentity, Writer};
 use crate::adapters::store::sqlite::replacement::SqliteReplacement;
-use crate::adapters::store::sqlite::snapshot::{SqliteSnapshot, Summaries};
+use crate::adapters::store::sqlite::snapshot::{Newest, SqliteSnapshot};
+use crate::adapters::store::sqlite::words::Vocabulary;
 use crate::adapters::store::sqlite::write::Checkpoint;
 use crate::domain::embedding::ModelIdentity;
 use crate::ports::Cause;
 use crate::ports::chunk_store::{
     AnnouncedRun, Change, ChunkStore, Repairs, Replacement, RunUnderWay, Snapshot, StoreError,
+    Summary,
 };
 
 /// How often closing tries to empty the log, and how long it waits in between.
@@ -84,7 +90,8 @@ struct Shared {
     path: PathBuf,
     readers: SqlitePool,
     keeper: Keeper,
-    summaries: Summaries,
+    summaries: Newest<Summary>,
+    vocabularies: Newest<Option<Arc<Vocabulary>>>,
     /// Snapshots may be dropped outside of the runtime.
     runtime: Handle,
 }

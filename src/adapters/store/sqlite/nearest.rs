@@ -7,14 +7,26 @@ use sqlx::sqlite::SqliteConnection;
 
 use crate::adapters::store::cosine::Query;
 use crate::adapters::store::ranking::Best;
+use crate::adapters::store::sample::{self, Sample};
 use crate::adapters::store::sqlite::admission::Admission;
 use crate::adapters::store::sqlite::resident::{self, Resident};
 use crate::adapters::store::sqlite::rows::{self, Documents};
 use crate::adapters::store::sqlite::{unavailable, vectors};
 use crate::domain::chunk::ChunkId;
 use crate::domain::embedding::Embedding;
+use crate::domain::evidence::Spread;
 use crate::domain::filter::Filter;
 use crate::ports::chunk_store::{Candidate, StoreError};
+
+/// How the cosines of all vectors of a copy in memory with a query are spread.
+pub(super) async fn spread_in_memory(
+    resident: Arc<Resident>,
+    query: Embedding,
+) -> Result<Option<Spread>, StoreError> {
+    tokio::task::spawn_blocking(move || resident.spread(query.as_slice()))
+        .await
+        .map_err(|error| unavailable("sample the vectors", error))
+}
 
 /// Scans a copy in memory once for all queries, on a thread that may be busy for
 /// long.
@@ -23,14 +35,32 @@ pub(super) async fn in_memory(
     queries: Vec<Embedding>,
     depth: usize,
     admission: Arc<Admission>,
-    excluded: HashSet<i64>,
 ) -> Result<Vec<Vec<Candidate>>, StoreError> {
     tokio::task::spawn_blocking(move || {
         let queries: Vec<&[f32]> = queries.iter().map(Embedding::as_slice).collect();
-        resident.nearest(&queries, depth, &admission, &excluded)
+        resident.nearest(&queries, depth, &admission)
     })
     .await
     .map_err(|error| unavailable("scan the vectors", error))
+}
+
+/// How the cosines of all vectors with a query are spread, read from the file.
+pub(super) async fn spread_in_file(
+    connection: &mut SqliteConnection,
+    query: &[f32],
+) -> Result<Option<Spread>, sqlx::Error> {
+    if !vectors::exist(connection).await? {
+        return Ok(None);
+    }
+    let mut ids: Vec<i64> = sqlx::query_scalar(
+        "SELECT rowid FROM vec_chunks_rowids WHERE rowid IN (SELECT id FROM chunks)",
+    )
+    .fetch_all(&mut *connection)
+    .await?;
+    let sample = Sample::of(ids.len());
+    ids.retain(|&id| sample.takes(id));
+    let vectors = vectors::of(connection, &rows::json_numbers(ids)).await?;
+    Ok(sample::spread(query, vectors.iter().map(|(&id, vector)| (id, vector.as_slice()))))
 }
 
 /// Reads every vector from the file, once for all queries.
@@ -39,7 +69,7 @@ pub(super) async fn in_file(
     queries: Vec<Embedding>,
     depth: usize,
     filter: &Filter,
-    excluded: HashSet<i64>,
+    excluded: Arc<HashSet<i64>>,
 ) -> Result<Vec<Vec<Candidate>>, sqlx::Error> {
     let Some(dimension) = queries.first().map(Embedding::dimension) else { return Ok(Vec::new()) };
     let mut best: Vec<Best> = queries.iter().map(|_| Best::new(depth)).collect();

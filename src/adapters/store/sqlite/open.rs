@@ -21,7 +21,7 @@ use tokio::sync::Mutex;
 use crate::adapters::store::sqlite::keeper::Keeper;
 use crate::adapters::store::sqlite::replacement;
 use crate::adapters::store::sqlite::schema::{self, Tables};
-use crate::adapters::store::sqlite::snapshot::Summaries;
+use crate::adapters::store::sqlite::snapshot::Newest;
 use crate::adapters::store::sqlite::{Attached, Shared, SqliteStore, unavailable};
 use crate::ports::chunk_store::StoreError;
 
@@ -177,7 +177,8 @@ async fn attach(path: &Path, opening: Opening) -> Result<Attached, StoreError> {
             path: path.to_owned(),
             readers,
             keeper: Keeper::default(),
-            summaries: Summaries::default(),
+            summaries: Newest::default(),
+            vocabularies: Newest::default(),
             runtime,
         }),
         writer: Arc::new(Mutex::new(writer)),

@@ -4,7 +4,7 @@
 use sqlx::Connection as _;
 use sqlx::sqlite::SqliteConnection;
 
-use crate::adapters::store::sqlite::{statistics, vectors, write};
+use crate::adapters::store::sqlite::{statistics, vectors, words, write};
 use crate::ports::chunk_store::Repairs;
 
 const TEXTS_MISSING: &str = "id NOT IN (SELECT id FROM fts_chunks_docsize)";
@@ -41,7 +41,7 @@ pub(super) async fn is_needed(connection: &mut SqliteConnection) -> Result<bool,
             return Ok(true);
         }
     }
-    Ok(false)
+    Ok(!words::are_current(connection).await?)
 }
 
 /// Brings all in step, in one transaction.
@@ -67,6 +67,9 @@ pub(super) async fn repair(connection: &mut SqliteConnection) -> Result<Repairs,
     repairs.texts = inserted.rows_affected();
     if !orphans.is_empty() {
         statistics::recount(&mut transaction).await?;
+    }
+    if !words::are_current(&mut transaction).await? {
+        repairs.texts = repairs.texts.max(words::recount(&mut transaction).await?);
     }
 
     if exist {

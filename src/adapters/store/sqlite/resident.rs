@@ -5,19 +5,21 @@
 //! changed and not what the index holds.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use sqlx::sqlite::SqliteConnection;
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use crate::adapters::store::cosine::has_direction;
+use crate::adapters::store::cosine::{Query, TOGETHER, has_direction};
+use crate::adapters::store::sample::{self, Sample};
 pub(super) use crate::adapters::store::sqlite::admission::Admission;
 use crate::adapters::store::sqlite::admission::Admissions;
 pub(super) use crate::adapters::store::sqlite::delta::{Added, Delta};
 use crate::adapters::store::sqlite::scan::{self, Part};
-use crate::adapters::store::sqlite::segment::{Facet, Loose, Rows, SEGMENT, Segment};
+use crate::adapters::store::sqlite::segment::{Facet, Loose, Place, Rows, SEGMENT, Segment};
 use crate::adapters::store::sqlite::vectors::{self, VectorBlock};
 use crate::adapters::store::sqlite::{rows, schema};
+use crate::domain::evidence::Spread;
 use crate::domain::filter::Filter;
 use crate::ports::chunk_store::{Candidate, Document};
 
@@ -58,6 +60,8 @@ pub(super) struct Resident {
     /// Chunks without.
     pending: Rows,
     admissions: Admissions,
+    /// Some rows with a vector that stand for all.
+    sample: OnceLock<Vec<(i64, Place)>>,
 }
 
 impl Resident {
@@ -91,9 +95,14 @@ impl Resident {
                 pending.push(id, facet, &[]);
             }
             let pending = Rows::new(0, pending.into_segments(0));
-            Self { generation, owners, embedded, pending, admissions: Admissions::default() }
+            Self::of(generation, owners, embedded, pending)
         })
         .await
+    }
+
+    fn of(generation: u64, owners: Owners, embedded: Rows, pending: Rows) -> Self {
+        let (admissions, sample) = (Admissions::default(), OnceLock::new());
+        Self { generation, owners, embedded, pending, admissions, sample }
     }
 
     /// What it is a copy of.
@@ -103,13 +112,8 @@ impl Resident {
 
     /// The same as the copy of another generation.
     pub(super) fn of_generation(&self, generation: u64) -> Self {
-        Self {
-            generation,
-            owners: self.owners.clone(),
-            embedded: self.embedded.clone(),
-            pending: self.pending.clone(),
-            admissions: Admissions::default(),
-        }
+        let (owners, embedded) = (self.owners.clone(), self.embedded.clone());
+        Self::of(generation, owners, embedded, self.pending.clone())
     }
 
     /// Which rows pass a filter, if that was worked out before.
@@ -129,6 +133,11 @@ impl Resident {
         })
     }
 
+    /// The same admission but for some chunks.
+    pub(super) fn without(&self, admission: &Admission, excluded: &HashSet<i64>) -> Admission {
+        admission.without(&self.embedded, &self.pending, excluded)
+    }
+
     /// Whether a chunk is there and passes.
     ///
     /// - `admission`: of this copy.
@@ -142,24 +151,17 @@ impl Resident {
     /// The admitted rows that are nearest to each query, best first.
     ///
     /// - `admission`: of this copy.
-    /// - `excluded`: rows that are left out whatever the filter says.
     pub(super) fn nearest(
         &self,
         queries: &[&[f32]],
         depth: usize,
         admission: &Admission,
-        excluded: &HashSet<i64>,
     ) -> Vec<Vec<Candidate>> {
-        let admitted = if excluded.is_empty() {
-            admission.embedded().to_vec()
-        } else {
-            admission.embedded_without(&self.embedded, excluded)
-        };
         let parts: Vec<Part<'_>> = self
             .embedded
             .segments()
             .iter()
-            .zip(&admitted)
+            .zip(admission.embedded())
             .map(|(segment, admitted)| Part {
                 ids: segment.ids(),
                 matrix: segment.matrix(),
@@ -167,6 +169,28 @@ impl Resident {
             })
             .collect();
         scan::nearest(queries, depth, &parts)
+    }
+
+    /// How the cosines of all vectors with a query are spread.
+    pub(super) fn spread(&self, query: &[f32]) -> Option<Spread> {
+        let query = Query::new(query);
+        let mut cosines = Vec::new();
+        for group in self.sample().chunks(TOGETHER) {
+            let sampled: [_; TOGETHER] =
+                std::array::from_fn(|place| *group.get(place).unwrap_or(&group[0]));
+            let (rows, squares) = self.embedded.vectors(sampled.map(|(_, place)| place));
+            let found = query.cosines(rows, squares);
+            let pairs = sampled.iter().zip(found).take(group.len());
+            cosines.extend(pairs.map(|((id, _), cosine)| (*id, cosine)));
+        }
+        sample::spread_of(cosines)
+    }
+
+    fn sample(&self) -> &[(i64, Place)] {
+        self.sample.get_or_init(|| {
+            let sample = Sample::of(self.embedded.living());
+            self.embedded.places().filter(|(id, _)| sample.takes(*id)).collect()
+        })
     }
 
     /// Every document, in ascending order of path.
@@ -186,10 +210,11 @@ impl Resident {
         let mut next = if delta.emptied || delta.dimension.is_some_and(|it| it != self.dimension())
         {
             let embedded = Rows::new(delta.dimension.unwrap_or_default(), Vec::new());
-            let (owners, admissions) = (Owners::default(), Admissions::default());
-            let pending = if delta.emptied { Rows::default() } else { self.pending.clone() };
-            let owners = if delta.emptied { owners } else { self.owners.clone() };
-            Self { generation, owners, embedded, pending, admissions }
+            let (owners, pending) = match delta.emptied {
+                true => (Owners::default(), Rows::default()),
+                false => (self.owners.clone(), self.pending.clone()),
+            };
+            Self::of(generation, owners, embedded, pending)
         } else {
             self.of_generation(generation)
         };
@@ -337,13 +362,7 @@ pub(super) mod testing {
     }
 
     pub(in super::super) fn empty() -> Resident {
-        Resident {
-            generation: 0,
-            owners: Owners::default(),
-            embedded: Rows::new(2, Vec::new()),
-            pending: Rows::default(),
-            admissions: Admissions::default(),
-        }
+        Resident::of(0, Owners::default(), Rows::new(2, Vec::new()), Rows::default())
     }
 
     pub(in super::super) fn vector(seed: u8) -> Vec<f32> {
@@ -446,12 +465,21 @@ mod tests {
                     }
                 }
                 prop_assert!(!resident.admits(last + 1, &admission));
-                let nobody = HashSet::new();
-                let nearest = resident.nearest(&[&[1.0, 0.3]], 25, &admission, &nobody);
+                let nearest = resident.nearest(&[&[1.0, 0.3]], 25, &admission);
                 prop_assert_eq!(nearest, [best.into_ranking()]);
                 let all: HashSet<i64> = model.keys().copied().collect();
-                let without = resident.nearest(&[&[1.0, 0.3]], 25, &admission, &all);
+                let nobody = resident.without(&admission, &all);
+                prop_assert!(all.iter().all(|&id| !resident.admits(id, &nobody)));
+                let without = resident.nearest(&[&[1.0, 0.3]], 25, &nobody);
                 prop_assert_eq!(without, [Vec::new()]);
+                let vectors: Vec<(i64, &[f32])> = model
+                    .iter()
+                    .filter_map(|(&id, vector)| Some((id, vector.as_deref()?)))
+                    .collect();
+                let sample = Sample::of(vectors.len());
+                let sampled = vectors.into_iter().filter(|(id, _)| sample.takes(*id));
+                let expected = sample::spread(&[1.0, 0.3], sampled);
+                prop_assert_eq!(resident.spread(&[1.0, 0.3]), expected);
                 let rows = model.values().flatten().count();
                 let segments = resident.embedded.segments();
                 let living: usize = segments.iter().map(Segment::living).sum();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{AssertSqlSafe, Connection as _};
 
-use crate::adapters::store::sqlite::meta;
+use crate::adapters::store::sqlite::{meta, words};
 use crate::ports::chunk_store::StoreError;
 
 /// The tables whose columns decide whether a file is an index, each with what
@@ -31,10 +31,11 @@ const REQUIRED: [(&str, &[&str]); 3] = [
 ];
 
 /// Columns that came later: table, column, declaration.
-const ADDED: [(&str, &str, &str); 12] = [
+const ADDED: [(&str, &str, &str); 13] = [
     ("documents", "size_bytes", "INTEGER"),
     ("documents", "recipe", "TEXT"),
     ("documents", "pending", "INTEGER NOT NULL DEFAULT 0"),
+    ("documents", "language", "TEXT"),
     ("chunks", "level", "INTEGER"),
     ("chunks", "token_count", "INTEGER"),
     ("chunks", SCORES, "REAL NOT NULL DEFAULT 1.0"),
@@ -185,6 +186,10 @@ pub(super) async fn settle(connection: &mut SqliteConnection) -> Result<(), sqlx
         sqlx::raw_sql("DROP TABLE IF EXISTS fts_chunks").execute(&mut *transaction).await?;
         sqlx::raw_sql(FULL_TEXT).execute(&mut *transaction).await?;
     }
+    sqlx::raw_sql(words::TABLE).execute(&mut *transaction).await?;
+    if !words::follow_rules(&mut transaction).await? {
+        words::recount(&mut transaction).await?;
+    }
     transaction.commit().await
 }
 
@@ -201,11 +206,12 @@ pub(super) async fn is_settled(connection: &mut SqliteConnection) -> Result<bool
     let derived: i64 = sqlx::query_scalar(
         "SELECT count(*) FROM sqlite_master WHERE name IN (
             'chunks_by_document', 'chunks_by_quality', 'chunks_by_text', 'documents_pending',
-            'document_fields', 'document_fields_by_document')",
+            'document_fields', 'document_fields_by_document', 'chunk_words',
+            'documents_by_language')",
     )
     .fetch_one(&mut *connection)
     .await?;
-    Ok(derived == 6 && has_full_text(connection).await?)
+    Ok(derived == 8 && has_full_text(connection).await? && words::follow_rules(connection).await?)
 }
 
 /// Whether the full-text table has its three columns and forgets rows.

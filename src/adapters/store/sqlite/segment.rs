@@ -97,7 +97,6 @@ impl Segment {
     }
 
     /// How many of its rows live.
-    #[cfg(test)]
     pub(super) fn living(&self) -> usize {
         self.living
     }
@@ -210,6 +209,26 @@ impl Rows {
     /// The segments.
     pub(super) fn segments(&self) -> &[Segment] {
         &self.segments
+    }
+
+    /// How many rows live.
+    pub(super) fn living(&self) -> usize {
+        self.segments.iter().map(Segment::living).sum()
+    }
+
+    /// The number of every living row, and where it is.
+    pub(super) fn places(&self) -> impl Iterator<Item = (i64, Place)> {
+        self.segments.iter().enumerate().flat_map(|(segment, rows)| {
+            let living = (0..rows.ids().len()).filter(|&row| rows.is_alive(row));
+            living.map(move |row| (rows.ids()[row], Place { segment, row }))
+        })
+    }
+
+    /// Vectors, and the sums of their squares.
+    pub(super) fn vectors<const N: usize>(&self, at: [Place; N]) -> ([&[f32]; N], [f64; N]) {
+        let matrix = |place: Place| self.segments[place.segment].matrix();
+        let rows = at.map(|place| matrix(place).row(place.row));
+        (rows, at.map(|place| matrix(place).square(place.row)))
     }
 
     /// Where a living row is.

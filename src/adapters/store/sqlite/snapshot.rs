@@ -1,6 +1,6 @@
 //! One read transaction as a view of the index.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
 
 use async_trait::async_trait;
@@ -11,38 +11,78 @@ use tokio::task::JoinError;
 
 use crate::adapters::store::ranking::{MATCHING_LIMIT, NEAREST_LIMIT};
 use crate::adapters::store::sqlite::admission::Admission;
-use crate::adapters::store::sqlite::matching::{self, Expression};
+use crate::adapters::store::sqlite::matching::{self, Gate};
 use crate::adapters::store::sqlite::resident::Resident;
 use crate::adapters::store::sqlite::rows::{self, Which};
+use crate::adapters::store::sqlite::words::{self, Vocabulary};
 use crate::adapters::store::sqlite::{
     Shared, cannot_read, meta, nearest, schema, unavailable, vectors,
 };
 use crate::domain::chunk::{ChunkId, ContextMode, TextHash};
 use crate::domain::document::DocumentPath;
 use crate::domain::embedding::{Embedding, ModelIdentity};
+use crate::domain::evidence::Spread;
 use crate::domain::filter::Filter;
 use crate::ports::chunk_store::{
-    Candidate, Document, LexicalQuery, Restriction, Snapshot, Statistics, StoreError, StoredChunk,
-    Summary,
+    Candidate, Document, LexicalQuery, Matches, Restriction, Snapshot, Statistics, StoreError,
+    StoredChunk, Summary,
 };
 
-/// Remembers the newest summary: counting everything takes longer than a search,
-/// and a generation has only one.
-#[derive(Default)]
-pub(super) struct Summaries(std::sync::Mutex<Option<Summary>>);
+/// Remembers something of the newest generation: reading it takes longer than a
+/// search, and a generation has only one.
+pub(super) struct Newest<T>(std::sync::Mutex<Option<(u64, T)>>);
 
-impl Summaries {
-    fn of(&self, generation: u64) -> Option<Summary> {
+impl<T> Default for Newest<T> {
+    fn default() -> Self {
+        Self(std::sync::Mutex::new(None))
+    }
+}
+
+impl<T: Clone> Newest<T> {
+    fn of(&self, generation: u64) -> Option<T> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.clone().filter(|known| known.generation == generation)
+        known.as_ref().filter(|(of, _)| *of == generation).map(|(_, known)| known.clone())
     }
 
-    fn keep(&self, summary: &Summary) {
+    fn keep(&self, generation: u64, value: T) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.as_ref().is_none_or(|known| known.generation < summary.generation) {
-            *known = Some(summary.clone());
+        if known.as_ref().is_none_or(|(of, _)| *of < generation) {
+            *known = Some((generation, value));
         }
     }
+}
+
+/// Which chunks pass a restriction.
+struct Passing {
+    /// Those that do not, whatever the filter says.
+    excluded: Arc<HashSet<i64>>,
+    /// What a copy in memory knows of both, if one fits.
+    admission: Option<(Arc<Resident>, Arc<Admission>)>,
+}
+
+/// Which rows of a copy pass.
+async fn admission(
+    resident: &Arc<Resident>,
+    filter: &Filter,
+    excluded: &Arc<HashSet<i64>>,
+) -> Result<Arc<Admission>, StoreError> {
+    if let Some(known) = resident.known_admission(filter)
+        && excluded.is_empty()
+    {
+        return Ok(known);
+    }
+    let (resident, filter) = (Arc::clone(resident), filter.clone());
+    let excluded = Arc::clone(excluded);
+    let admission = move || {
+        let admission = resident.admission(&filter);
+        if excluded.is_empty() {
+            admission
+        } else {
+            Arc::new(resident.without(&admission, &excluded))
+        }
+    };
+    let worked_out = tokio::task::spawn_blocking(admission).await;
+    worked_out.map_err(|error| unavailable("work out what a filter admits", error))
 }
 
 /// A view of the index as one commit left it.
@@ -51,6 +91,8 @@ pub(super) struct SqliteSnapshot {
     generation: u64,
     /// The copy in memory that fits, if there was one from the start.
     resident: Option<Arc<Resident>>,
+    /// What passed last.
+    passing: Mutex<Option<(Restriction, Arc<Passing>)>>,
     /// Taken only when the snapshot is dropped.
     transaction: Mutex<Option<Transaction<'static, Sqlite>>>,
 }
@@ -63,7 +105,8 @@ impl SqliteSnapshot {
             meta::number(&mut transaction, meta::GENERATION).await.map_err(cannot_read)?;
         let generation = u64::try_from(generation).unwrap_or(0);
         let resident = shared.keeper.arriving(generation).await;
-        Ok(Self { shared, generation, resident, transaction: Mutex::new(Some(transaction)) })
+        let transaction = Mutex::new(Some(transaction));
+        Ok(Self { shared, generation, resident, passing: Mutex::default(), transaction })
     }
 
     async fn connection(&self) -> Reading<'_> {
@@ -75,19 +118,30 @@ impl SqliteSnapshot {
         self.resident.clone().or_else(|| self.shared.keeper.fitting(self.generation))
     }
 
-    /// Which rows of the copy pass: worked out once, for both legs of a search
-    /// and for later ones.
-    async fn admission(
-        resident: &Arc<Resident>,
-        filter: &Filter,
-    ) -> Result<Arc<Admission>, StoreError> {
-        if let Some(known) = resident.known_admission(filter) {
-            return Ok(known);
+    /// Which chunks pass: worked out once, for both legs of a search, so that one
+    /// reading of the exclusions decides for both.
+    async fn passing(&self, restriction: &Restriction) -> Result<Arc<Passing>, StoreError> {
+        let mut known = self.passing.lock().await;
+        if let Some((of, passing)) = &*known
+            && of == restriction
+        {
+            return Ok(Arc::clone(passing));
         }
-        let (resident, filter) = (Arc::clone(resident), filter.clone());
-        tokio::task::spawn_blocking(move || resident.admission(&filter))
-            .await
-            .map_err(|error| unavailable("work out what a filter admits", error))
+        let mut reading = self.connection().await;
+        let excluded =
+            matching::excluded(reading.get()?, &restriction.excluded).await.map_err(cannot_read)?;
+        drop(reading);
+        let excluded = Arc::new(excluded);
+        let admission = match self.resident() {
+            Some(resident) => {
+                let admission = admission(&resident, &restriction.filter, &excluded).await?;
+                Some((resident, admission))
+            }
+            None => None,
+        };
+        let passing = Arc::new(Passing { excluded, admission });
+        *known = Some((restriction.clone(), Arc::clone(&passing)));
+        Ok(passing)
     }
 
     /// Refuses queries that do not fit the vectors.
@@ -175,7 +229,7 @@ impl Snapshot for SqliteSnapshot {
         }
         let mut reading = self.connection().await;
         let summary = summary(reading.get()?, self.generation).await.map_err(cannot_read)?;
-        self.shared.summaries.keep(&summary);
+        self.shared.summaries.keep(self.generation, summary.clone());
         Ok(summary)
     }
 
@@ -281,20 +335,28 @@ impl Snapshot for SqliteSnapshot {
         if depth == 0 || queries.is_empty() {
             return Ok(vec![Vec::new(); queries.len()]);
         }
-        let mut reading = self.connection().await;
-        let excluded =
-            matching::excluded(reading.get()?, &restriction.excluded).await.map_err(cannot_read)?;
-        let (queries, filter) = (queries.to_vec(), &restriction.filter);
-        if let Some(resident) = self.resident() {
-            drop(reading);
-            let admission = Self::admission(&resident, filter).await?;
-            return nearest::in_memory(resident, queries, depth, admission, excluded).await;
+        let passing = self.passing(restriction).await?;
+        let queries = queries.to_vec();
+        if let Some((resident, admission)) = &passing.admission {
+            let (resident, admission) = (Arc::clone(resident), Arc::clone(admission));
+            return nearest::in_memory(resident, queries, depth, admission).await;
         }
+        let (filter, excluded) = (&restriction.filter, Arc::clone(&passing.excluded));
+        let mut reading = self.connection().await;
         let found = nearest::in_file(reading.get()?, queries, depth, filter, excluded)
             .await
             .map_err(cannot_read)?;
+        drop(reading);
         self.load_beside();
         Ok(found)
+    }
+
+    async fn cosine_spread(&self, query: &Embedding) -> Result<Option<Spread>, StoreError> {
+        if let Some(resident) = self.resident() {
+            return nearest::spread_in_memory(resident, query.clone()).await;
+        }
+        let mut reading = self.connection().await;
+        nearest::spread_in_file(reading.get()?, query.as_slice()).await.map_err(cannot_read)
     }
 
     async fn matching(
@@ -302,23 +364,39 @@ impl Snapshot for SqliteSnapshot {
         query: &LexicalQuery,
         depth: usize,
         restriction: &Restriction,
-    ) -> Result<Vec<Candidate>, StoreError> {
+    ) -> Result<Matches, StoreError> {
         let depth = depth.min(MATCHING_LIMIT);
-        let expression = Expression::new(&query.phrases, &restriction.excluded, query.weights);
-        let Some(expression) = expression.filter(|_| depth > 0) else { return Ok(Vec::new()) };
-        let filter = &restriction.filter;
-        let resident = self.resident();
-        let admission = match &resident {
-            Some(resident) => Some((resident, Self::admission(resident, filter).await?)),
-            None => None,
+        if depth == 0 {
+            return Ok(Matches::default());
+        }
+        let vocabulary = self.vocabulary().await?;
+        let passing = self.passing(restriction).await?;
+        let (filter, excluded) = (&restriction.filter, &*passing.excluded);
+        let gate = match &passing.admission {
+            Some((resident, admission)) => {
+                Gate::Resident(Arc::clone(resident), Arc::clone(admission))
+            }
+            None => Gate::File { filter, excluded },
         };
         let mut reading = self.connection().await;
-        let found = if let Some((resident, admission)) = admission {
-            matching::with_resident(reading.get()?, &expression, depth, resident, &admission).await
-        } else {
-            matching::in_file(reading.get()?, &expression, depth, filter).await
-        };
-        found.map_err(cannot_read)
+        let connection = reading.get()?;
+        matching::ranked(connection, query, vocabulary.as_deref(), depth, &gate)
+            .await
+            .map_err(cannot_read)
+    }
+}
+
+impl SqliteSnapshot {
+    /// What is known of all words; none if they are not counted.
+    async fn vocabulary(&self) -> Result<Option<Arc<Vocabulary>>, StoreError> {
+        if let Some(known) = self.shared.vocabularies.of(self.generation) {
+            return Ok(known);
+        }
+        let mut reading = self.connection().await;
+        let vocabulary =
+            words::vocabulary(reading.get()?).await.map_err(cannot_read)?.map(Arc::new);
+        self.shared.vocabularies.keep(self.generation, vocabulary.clone());
+        Ok(vocabulary)
     }
 }
 

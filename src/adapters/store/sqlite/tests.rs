@@ -1,5 +1,7 @@
 //! What only a store in a file promises.
 
+mod words;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,8 +18,8 @@ use crate::domain::document::{ContentHash, DocumentPath};
 use crate::domain::embedding::{Embedding, ModelIdentity};
 use crate::domain::query::Phrase;
 use crate::ports::chunk_store::{
-    Candidate, Change, ChunkStore as _, ColumnWeights, Document, LexicalQuery, NewChunk,
-    Restriction, Snapshot, StoreError,
+    Candidate, Change, ChunkStore as _, Document, LexicalQuery, NewChunk, Restriction, Snapshot,
+    StoreError,
 };
 
 fn index_file() -> (TempDir, PathBuf) {
@@ -86,10 +88,10 @@ async fn nearest(snapshot: &dyn Snapshot, vector: &[f32], depth: usize) -> Vec<C
 }
 
 async fn matching(snapshot: &dyn Snapshot, text: &str) -> Vec<ChunkId> {
-    let phrases = vec![Phrase::new(text).unwrap()];
-    let query = LexicalQuery { phrases, weights: ColumnWeights::default() };
+    let verbatim = vec![Phrase::new(text).unwrap()];
+    let query = LexicalQuery { verbatim, ..LexicalQuery::default() };
     let found = snapshot.matching(&query, 100, &Restriction::default()).await.unwrap();
-    found.iter().map(|candidate| candidate.chunk).collect()
+    found.candidates.iter().map(|candidate| candidate.chunk).collect()
 }
 
 async fn keys(store: &SqliteStore) -> Vec<String> {

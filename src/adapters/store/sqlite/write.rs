@@ -7,7 +7,8 @@ use sqlx::{Connection as _, QueryBuilder};
 
 use crate::adapters::store::sqlite::resident::{Added, Delta};
 use crate::adapters::store::sqlite::statistics::{self, Totals};
-use crate::adapters::store::sqlite::{cannot_write, meta, rows, schema, vectors};
+use crate::adapters::store::sqlite::{cannot_write, meta, rows, schema, vectors, words};
+use crate::adapters::store::words::{Names, columns};
 use crate::domain::chunk::{ChunkId, TextHash};
 use crate::domain::document::DocumentPath;
 use crate::domain::embedding::{Embedding, ModelIdentity};
@@ -105,6 +106,8 @@ struct Batch<'a> {
     has_vectors: bool,
     /// What left the full-text table.
     gone: Totals,
+    /// Whose words come or go.
+    words: words::Changes,
     delta: Delta,
     /// Documents that a resident copy has to read again.
     touched: Vec<i64>,
@@ -131,6 +134,7 @@ impl<'a> Batch<'a> {
             last_chunk,
             dimension,
             gone: Totals::default(),
+            words: words::Changes::default(),
             delta: Delta::default(),
             touched: Vec::new(),
             embedded: BTreeMap::new(),
@@ -158,7 +162,8 @@ impl<'a> Batch<'a> {
     }
 
     async fn finish(self) -> Result<(u64, Delta), Failure> {
-        let Self { connection, gone, mut delta, mut touched, dimension, embedded, .. } = self;
+        let Self { connection, gone, words, mut delta, mut touched, dimension, embedded, .. } =
+            self;
         for (document, vectors) in embedded {
             sqlx::query("UPDATE documents SET pending = max(pending - ?, 0) WHERE id = ?")
                 .bind(vectors)
@@ -169,6 +174,7 @@ impl<'a> Batch<'a> {
         if !gone.is_empty() {
             statistics::settle(connection, &gone).await?;
         }
+        words.write(connection).await?;
         touched.sort_unstable();
         touched.dedup();
         let mut documents =
@@ -181,10 +187,20 @@ impl<'a> Batch<'a> {
     async fn make(&mut self, change: Change) -> Result<(), Failure> {
         match change {
             Change::Put { document, chunks } => self.put(&document, chunks).await,
-            Change::Describe(document) => match self.find(&document.path).await? {
-                Some(id) => self.describe(id, &document).await,
-                None => Ok(()),
-            },
+            Change::Describe(document) => {
+                let Some(id) = self.find(&document.path).await? else { return Ok(()) };
+                let title: Option<String> =
+                    sqlx::query_scalar("SELECT title FROM documents WHERE id = ?")
+                        .bind(id)
+                        .fetch_one(&mut *self.connection)
+                        .await?;
+                if title == document.title {
+                    return self.describe(id, &document).await;
+                }
+                self.words.remove_all(self.connection, id).await?;
+                self.describe(id, &document).await?;
+                Ok(self.words.add_all(self.connection, id).await?)
+            }
             Change::Rename { from, to } => self.rename(&from, to).await,
             Change::Resize { path, size_bytes } => {
                 let Some(id) = self.find(&path).await? else { return Ok(()) };
@@ -243,7 +259,7 @@ impl<'a> Batch<'a> {
             .bind(id)
             .execute(&mut *self.connection)
             .await?;
-        self.add(id, chunks).await
+        self.add(id, document, chunks).await
     }
 
     async fn describe(&mut self, id: i64, document: &Document) -> Result<(), Failure> {
@@ -286,7 +302,12 @@ impl<'a> Batch<'a> {
     }
 
     /// Adds the chunks of a document that has none.
-    async fn add(&mut self, owner: i64, chunks: Vec<NewChunk>) -> Result<(), Failure> {
+    async fn add(
+        &mut self,
+        owner: i64,
+        document: &Document,
+        chunks: Vec<NewChunk>,
+    ) -> Result<(), Failure> {
         if chunks.is_empty() {
             return Ok(());
         }
@@ -311,7 +332,15 @@ impl<'a> Batch<'a> {
             .filter_map(|(id, chunk)| Some((id, chunk.embedding.as_ref()?.as_slice())))
             .collect();
         self.write_vectors(&vectors).await?;
-        for (id, NewChunk { quality, embedding, .. }) in (first..).zip(chunks) {
+        let beginning = chunks.first().map(|new| new.chunk.content.clone());
+        let names =
+            Names::new(document.title.as_deref(), beginning.as_deref(), document.path.as_str());
+        let texts = chunks.iter().map(|new| new.chunk.content.as_str());
+        let language = words::language_of_texts(texts);
+        words::record_language(self.connection, owner, language).await?;
+        for (id, NewChunk { chunk, quality, embedding }) in (first..).zip(chunks) {
+            let (heading, context) = (chunk.heading.as_deref(), chunk.context.as_deref());
+            self.words.add(id, language, columns(heading, context, &chunk.content, names));
             let vector = embedding.map(|embedding| embedding.as_slice().to_vec());
             self.delta.add(Added { id, owner, quality, vector });
         }
@@ -359,11 +388,13 @@ impl<'a> Batch<'a> {
         if self.find(&to).await?.is_some() {
             return Err(StoreError::Exists { path: to }.into());
         }
+        self.words.remove_all(self.connection, id).await?;
         sqlx::query("UPDATE documents SET path = ? WHERE id = ?")
             .bind(to.as_str())
             .bind(id)
             .execute(&mut *self.connection)
             .await?;
+        self.words.add_all(self.connection, id).await?;
         self.touched.push(id);
         Ok(())
     }
@@ -485,7 +516,9 @@ impl<'a> Batch<'a> {
         {
             meta::remove(self.connection, key).await?;
         }
+        words::clear(self.connection).await?;
         self.gone = Totals::default();
+        self.words = words::Changes::default();
         self.touched.clear();
         self.embedded.clear();
         self.delta = Delta::emptied();
@@ -522,6 +555,7 @@ impl<'a> Batch<'a> {
             .fetch_all(&mut *self.connection)
             .await?;
         let list = rows::json_numbers(ids.iter().copied());
+        self.words.remove_all(self.connection, document).await?;
         let left = statistics::of_rows(self.connection, &list).await?;
         self.gone.add(&left);
         sqlx::query("DELETE FROM fts_chunks WHERE rowid IN (SELECT value FROM json_each(?))")
