@@ -1,5 +1,7 @@
 //! The JSON of answers: one shape for MCP and for the command line.
 
+mod graph;
+
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -15,6 +17,8 @@ use crate::domain::topics::TopicFolder;
 use crate::domain::topics::TopicGroup;
 use crate::ports::transport::DocumentAnswer;
 use crate::ports::transport::RebuildAnswer;
+
+pub use graph::graph;
 
 /// The answer of a search.
 ///

@@ -14,6 +14,7 @@ pub mod diversity;
 pub mod evidence;
 pub mod filter;
 pub mod fusion;
+pub mod graph;
 pub mod parent;
 pub mod query;
 pub mod search;

@@ -375,6 +375,20 @@ pub trait Snapshot: Send + Sync {
     /// [`StoreError::Unavailable`].
     async fn chunks_of(&self, path: &DocumentPath) -> Result<Vec<StoredChunk>, StoreError>;
 
+    /// The first chunks of one document in order, none if it is not there. No
+    /// more are read than come back.
+    ///
+    /// - `most`: how many at most.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    async fn first_chunks_of(
+        &self,
+        path: &DocumentPath,
+        most: usize,
+    ) -> Result<Vec<StoredChunk>, StoreError>;
+
     /// The vectors of these chunks, in their order.
     ///
     /// # Errors

@@ -39,6 +39,7 @@ macro_rules! store_contract {
             what_was_stored_comes_back_whole,
             documents_come_in_ascending_order_of_path,
             chunks_come_in_the_order_of_the_ids_without_those_that_are_missing,
+            the_first_chunks_of_a_document_are_those_at_its_beginning,
             putting_a_document_again_replaces_its_chunks,
             describing_a_document_keeps_its_chunks,
             renaming_a_document_keeps_everything_else,
@@ -70,6 +71,8 @@ macro_rules! store_contract {
             several_snapshots_may_be_held_at_once,
             the_nearest_chunks_come_first,
             equally_near_chunks_are_ordered_by_id,
+            a_query_without_direction_finds_everything_in_the_order_of_ids,
+            several_queries_are_answered_as_one_after_the_other,
             a_query_of_another_dimension_is_refused,
             several_queries_are_answered_as_if_each_came_alone,
             several_queries_that_do_not_fit_are_refused,
@@ -384,6 +387,23 @@ fn chunks_come_in_the_order_of_the_ids_without_those_that_are_missing(
         assert_eq!(contents, ["three", "one"]);
         assert_eq!(found[0].siblings, 3);
         assert_eq!(found[0].index, 2);
+    });
+}
+
+// GRAPH-20
+fn the_first_chunks_of_a_document_are_those_at_its_beginning(
+    subject: impl Future<Output = Subject>,
+) {
+    case(subject, async |store| {
+        let chunks = ["one", "two", "three"].map(text).to_vec();
+        store.apply(vec![put("a.md", chunks), put("b.md", vec![text("other")])]).await;
+        let all = store.chunks_of("a.md").await;
+        let snapshot = store.snapshot().await;
+        for most in [0, 1, 2, 3, 4, usize::MAX] {
+            let first = snapshot.first_chunks_of(&path("a.md"), most).await.unwrap();
+            assert_eq!(first, all[..most.min(3)]);
+        }
+        assert_eq!(snapshot.first_chunks_of(&path("c.md"), 5).await.unwrap(), []);
     });
 }
 
@@ -1030,6 +1050,58 @@ fn equally_near_chunks_are_ordered_by_id(subject: impl Future<Output = Subject>)
         expected.insert(0, best);
         let found = store.nearest(&[1.0, 0.0], 7, &free()).await;
         assert_eq!(ids(&found), expected[..7]);
+    });
+}
+
+// GRAPH-23
+fn a_query_without_direction_finds_everything_in_the_order_of_ids(
+    subject: impl Future<Output = Subject>,
+) {
+    case(subject, async |store| {
+        for key in ["b.md", "a.md"] {
+            let chunks = [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]].map(|it| near("words", &it));
+            store.apply(vec![put(key, chunks.to_vec())]).await;
+        }
+        let mut expected = [store.ids_of("b.md").await, store.ids_of("a.md").await].concat();
+        expected.sort_unstable();
+        let nowhere = Embedding::from_stored(vec![0.0, 0.0]);
+        // Once from the file, and once from what that has loaded.
+        for _ in 0..2 {
+            let found = store.snapshot().await.nearest(&nowhere, 5, &free()).await.unwrap();
+            assert_eq!(ids(&found), expected[..5]);
+            assert!(found.iter().all(|candidate| candidate.score.abs() < f32::EPSILON));
+        }
+    });
+}
+
+// GRAPH-32
+fn several_queries_are_answered_as_one_after_the_other(subject: impl Future<Output = Subject>) {
+    case(subject, async |store| {
+        for (key, turn) in [("a.md", 0.0_f32), ("b.md", 0.4), ("c.md", 0.9)] {
+            let chunks = (0..40).map(|step| {
+                let angle = turn + step as f32 * 0.15;
+                near("words", &[angle.cos(), angle.sin(), 0.3])
+            });
+            store.apply(vec![put(key, chunks.collect())]).await;
+        }
+        let filter = Filter::default().without(["b.md"]);
+        let restriction = Restriction { filter, excluded: Vec::new() };
+        let queries: Vec<Embedding> =
+            (0..9).map(|step| towards(&[step as f32 - 4.0, 2.0, 0.1])).collect();
+        for restriction in [free(), restriction] {
+            for depth in [0, 1, 7, 500] {
+                let snapshot = store.snapshot().await;
+                let together =
+                    snapshot.nearest_to_each(&queries, depth, &restriction).await.unwrap();
+                assert_eq!(together.len(), queries.len());
+                for (query, ranking) in queries.iter().zip(together) {
+                    let alone = snapshot.nearest(query, depth, &restriction).await.unwrap();
+                    assert_eq!(ranking, alone);
+                }
+            }
+        }
+        let none = store.snapshot().await.nearest_to_each(&[], 5, &free()).await.unwrap();
+        assert_eq!(none, Vec::<Vec<Candidate>>::new());
     });
 }
 

@@ -466,6 +466,16 @@ impl Snapshot for MemorySnapshot {
         Ok(self.0.documents.get(path).map(stored).unwrap_or_default())
     }
 
+    async fn first_chunks_of(
+        &self,
+        path: &DocumentPath,
+        most: usize,
+    ) -> Result<Vec<StoredChunk>, StoreError> {
+        let mut chunks = self.chunks_of(path).await?;
+        chunks.truncate(most);
+        Ok(chunks)
+    }
+
     async fn embeddings(&self, ids: &[ChunkId]) -> Result<Vec<Option<Embedding>>, StoreError> {
         let all: HashMap<ChunkId, &Embedding> =
             self.0.rows().filter_map(|(_, row)| Some((row.id, row.vector()?))).collect();

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use crate::app::config::SearchSettings;
 use crate::app::error::AppError;
+use crate::app::graph::Explorer;
 use crate::app::index::check_identity;
 use crate::app::model::{Model, RerankerModel};
 use crate::app::search::request::Checked;
@@ -87,6 +88,11 @@ impl fmt::Debug for Searcher {
 }
 
 impl Searcher {
+    /// What explores the same index under the same settings.
+    pub fn explorer(&self) -> Explorer {
+        Explorer { store: Arc::clone(&self.store), min_quality: self.settings.min_quality }
+    }
+
     /// Searches once.
     ///
     /// # Errors
@@ -102,11 +108,7 @@ impl Searcher {
         let snapshot = self.store.snapshot().await?;
         let summary = snapshot.summary().await?;
         if checked.filters_fields() && summary.declared_fields.is_none() {
-            return Err(AppError::Invalid(
-                "this index has not recorded which frontmatter fields it holds, so filters on \
-                 fields would miss documents; let `groove index` finish, then search again"
-                    .to_owned(),
-            ));
+            return Err(AppError::fields_not_recorded("search"));
         }
         if checked.limit == 0 {
             return Ok(checked.answer(Vec::new(), Vec::new(), false));

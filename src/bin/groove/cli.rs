@@ -30,6 +30,8 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     /// Search once and print the hits
     Search(Box<SearchArgs>),
+    /// Print what is connected with a document
+    Graph(Box<crate::graph::GraphArgs>),
     /// Say what the index holds
     Status(StatusArgs),
     /// Say which models there are; get, check and measure them
@@ -224,7 +226,7 @@ pub(crate) struct StatusArgs {
     pub(crate) quality: bool,
 }
 
-fn key_value(text: &str) -> Result<(String, String), String> {
+pub(crate) fn key_value(text: &str) -> Result<(String, String), String> {
     text.split_once('=')
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .ok_or_else(|| format!("{text:?} has no `=`; write KEY=VALUE"))

@@ -151,6 +151,8 @@ pub(super) enum Which<'a> {
     Ids(&'a [ChunkId]),
     /// Those of one document, in order.
     Of(&'a DocumentPath),
+    /// So many of one document at most, in order.
+    FirstOf(&'a DocumentPath, usize),
     /// Those of one document that are not in the vector table, in order.
     PendingOf(&'a DocumentPath),
 }
@@ -173,6 +175,11 @@ pub(super) async fn chunks(
              ORDER BY c.chunk_index, c.id",
             path.as_str().to_owned(),
         ),
+        Which::FirstOf(path, _) => (
+            "WHERE c.document_id = (SELECT id FROM documents WHERE path = ?)
+             ORDER BY c.chunk_index, c.id LIMIT ?",
+            path.as_str().to_owned(),
+        ),
         Which::PendingOf(path) => (
             "WHERE c.document_id = (SELECT id FROM documents WHERE path = ?)
              AND c.id NOT IN (SELECT rowid FROM vec_chunks_rowids)
@@ -180,10 +187,12 @@ pub(super) async fn chunks(
             path.as_str().to_owned(),
         ),
     };
-    let rows = sqlx::query(sqlx::AssertSqlSafe(format!("{COLUMNS} {condition}")))
-        .bind(argument)
-        .fetch_all(&mut *connection)
-        .await?;
+    let mut query =
+        sqlx::query(sqlx::AssertSqlSafe(format!("{COLUMNS} {condition}"))).bind(argument);
+    if let Which::FirstOf(_, most) = which {
+        query = query.bind(i64::try_from(most).unwrap_or(i64::MAX));
+    }
+    let rows = query.fetch_all(&mut *connection).await?;
     let mut owners = Vec::with_capacity(rows.len());
     for row in &rows {
         owners.push(row.try_get_unchecked::<i64, _>(1)?);

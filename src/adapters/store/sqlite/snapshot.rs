@@ -303,6 +303,16 @@ impl Snapshot for SqliteSnapshot {
         rows::chunks(reading.get()?, Which::Of(path)).await.map_err(cannot_read)
     }
 
+    async fn first_chunks_of(
+        &self,
+        path: &DocumentPath,
+        most: usize,
+    ) -> Result<Vec<StoredChunk>, StoreError> {
+        let mut reading = self.connection().await;
+        let which = Which::FirstOf(path, most);
+        rows::chunks(reading.get()?, which).await.map_err(cannot_read)
+    }
+
     async fn embeddings(&self, ids: &[ChunkId]) -> Result<Vec<Option<Embedding>>, StoreError> {
         if let Some(resident) = self.resident() {
             let vector = |id: &ChunkId| resident.vector(id.0).map(<[f32]>::to_vec);
