@@ -74,6 +74,9 @@ macro_rules! store_contract {
             a_query_without_direction_finds_everything_in_the_order_of_ids,
             several_queries_are_answered_as_one_after_the_other,
             a_query_of_another_dimension_is_refused,
+            several_queries_are_answered_as_if_each_came_alone,
+            several_queries_that_do_not_fit_are_refused,
+            a_vector_without_a_direction_is_none,
             no_more_candidates_come_than_were_asked_for,
             a_phrase_is_found_in_every_column,
             a_phrase_is_found_whatever_its_case_and_accents,
@@ -1113,6 +1116,95 @@ fn a_query_of_another_dimension_is_refused(subject: impl Future<Output = Subject
             let error = store.snapshot().await.nearest(&three, 5, &free()).await.unwrap_err();
             assert!(matches!(error, StoreError::WrongDimension { expected: 2, actual: 3 }));
         }
+    });
+}
+
+// SRCH-74 SRCH-78 SRCH-89 SRCH-B07
+fn several_queries_are_answered_as_if_each_came_alone(subject: impl Future<Output = Subject>) {
+    case(subject, async |store| {
+        // Coarse directions, so that many are equally near; some are missing, and
+        // some are of documents or of a quality that a filter drops.
+        let direction =
+            |number: usize| towards(&[(number % 7) as f32 - 3.0, (number % 5) as f32 + 0.5]);
+        for (key, count) in [("a.md", 90), ("b/c.md", 150), ("b/d.md", 70)] {
+            let chunks = (0..count).map(|number| NewChunk {
+                quality: if number % 4 == 0 { 0.1 } else { 1.0 },
+                embedding: (number % 6 != 5).then(|| direction(number)),
+                ..text(if number % 9 == 0 { "secret words" } else { "words" })
+            });
+            store.apply(vec![put(key, chunks.collect())]).await;
+        }
+        let queries: Vec<Embedding> = (0..13).map(direction).collect();
+        let mut restrictions = vec![
+            free(),
+            without(&["secret"]),
+            only(&SearchRequest { category: Some("b".to_owned()), ..SearchRequest::default() }),
+            only(&SearchRequest { min_quality: Some(0.5), ..SearchRequest::default() }),
+            only(&SearchRequest { category: Some("x".to_owned()), ..SearchRequest::default() }),
+        ];
+        let mut both = restrictions[2].clone();
+        both.excluded = phrases(&["secret"]);
+        restrictions.push(both);
+        let snapshot = store.snapshot().await;
+        for restriction in &restrictions {
+            for (count, depth) in [(0, 5), (1, 5), (5, 0), (4, 1), (13, 7), (6, 1000)] {
+                let queries = &queries[..count];
+                let together = snapshot.nearest_to_each(queries, depth, restriction).await.unwrap();
+                assert_eq!(together.len(), count);
+                for (query, ranking) in queries.iter().zip(&together) {
+                    let alone = snapshot.nearest(query, depth, restriction).await.unwrap();
+                    assert_eq!(ranking, &alone);
+                }
+            }
+        }
+        let all = snapshot.nearest_to_each(&queries[..2], 1000, &free()).await.unwrap();
+        assert_eq!(all[1].len(), 310 - 310 / 6, "those without a vector are no candidates");
+    });
+}
+
+// IDX-115
+fn several_queries_that_do_not_fit_are_refused(subject: impl Future<Output = Subject>) {
+    case(subject, async |store| {
+        store.apply(vec![put("a.md", vec![near("words", &[1.0, 0.0])])]).await;
+        let queries = [towards(&[1.0, 0.0]), towards(&[1.0, 0.0, 0.0])];
+        let error = store.snapshot().await.nearest_to_each(&queries, 5, &free()).await.unwrap_err();
+        assert!(matches!(error, StoreError::WrongDimension { expected: 2, actual: 3 }));
+    });
+}
+
+// SRCH-74
+fn a_vector_without_a_direction_is_none(subject: impl Future<Output = Subject>) {
+    case(subject, async |store| {
+        let broken = [[0.0, 0.0], [f32::NAN, 1.0], [f32::INFINITY, 0.0], [-1.0, f32::NEG_INFINITY]];
+        let mut chunks: Vec<NewChunk> = broken
+            .iter()
+            .map(|values| NewChunk {
+                embedding: Some(Embedding::from_stored(values.to_vec())),
+                ..text("words")
+            })
+            .collect();
+        // Nothing that is there could be farther away.
+        chunks.push(near("words", &[-1.0, 0.0]));
+        chunks.push(near("words", &[-1.0, 0.1]));
+        store.apply(vec![put("a.md", chunks)]).await;
+        let chunks = store.ids_of("a.md").await;
+        let snapshot = store.snapshot().await;
+        let query = towards(&[1.0, 0.0]);
+        let found = snapshot.nearest(&query, 9, &free()).await.unwrap();
+        assert_eq!(ids(&found), [chunks[5], chunks[4]]);
+        let each = snapshot.nearest_to_each(&[query.clone(), query], 1, &free()).await.unwrap();
+        assert!(each.iter().all(|ranking| ids(ranking) == [chunks[5]]));
+        let numbers: Vec<ChunkId> = chunks.iter().copied().map(ChunkId).collect();
+        let embeddings = snapshot.embeddings(&numbers).await.unwrap();
+        let there: Vec<bool> = embeddings.iter().map(Option::is_some).collect();
+        assert_eq!(there, [false, false, false, false, true, true]);
+        // One that loses its direction later.
+        let broken = Embedding::from_stored(vec![0.0, 0.0]);
+        drop(snapshot);
+        store.apply(vec![Change::Embed { chunk: numbers[5], embedding: broken }]).await;
+        let found = store.nearest(&[1.0, 0.0], 9, &free()).await;
+        assert_eq!(ids(&found), [chunks[4]]);
+        assert_eq!(store.matching(&["words"], 9, &free()).await.len(), 6);
     });
 }
 

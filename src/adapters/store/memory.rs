@@ -229,6 +229,12 @@ impl Row {
     fn is_pending(&self) -> bool {
         self.new.embedding.is_none()
     }
+
+    /// Its vector; one without a direction is none.
+    fn vector(&self) -> Option<&Embedding> {
+        let embedding = self.new.embedding.as_ref();
+        embedding.filter(|embedding| cosine::has_direction(embedding.as_slice()))
+    }
 }
 
 impl State {
@@ -444,7 +450,7 @@ impl Snapshot for MemorySnapshot {
             .rows()
             .filter_map(|(_, row)| {
                 let text = TextHash::of(&row.new.chunk.embedding_text());
-                Some((text, row.new.embedding.as_ref()?))
+                Some((text, row.vector()?))
             })
             .collect();
         Ok(texts.iter().map(|text| all.get(text).copied().cloned()).collect())
@@ -471,11 +477,8 @@ impl Snapshot for MemorySnapshot {
     }
 
     async fn embeddings(&self, ids: &[ChunkId]) -> Result<Vec<Option<Embedding>>, StoreError> {
-        let all: HashMap<ChunkId, &Embedding> = self
-            .0
-            .rows()
-            .filter_map(|(_, row)| Some((row.id, row.new.embedding.as_ref()?)))
-            .collect();
+        let all: HashMap<ChunkId, &Embedding> =
+            self.0.rows().filter_map(|(_, row)| Some((row.id, row.vector()?))).collect();
         Ok(ids.iter().map(|id| all.get(id).copied().cloned()).collect())
     }
 
@@ -485,28 +488,42 @@ impl Snapshot for MemorySnapshot {
         depth: usize,
         restriction: &Restriction,
     ) -> Result<Vec<Candidate>, StoreError> {
-        let mut dimension = self.0.dimension;
-        fit(&mut dimension, query.dimension())?;
-        let query = cosine::Query::new(query.as_slice());
+        let query = std::slice::from_ref(query);
+        let rankings = self.nearest_to_each(query, depth, restriction).await?;
+        Ok(rankings.into_iter().next().unwrap_or_default())
+    }
+
+    async fn nearest_to_each(
+        &self,
+        queries: &[Embedding],
+        depth: usize,
+        restriction: &Restriction,
+    ) -> Result<Vec<Vec<Candidate>>, StoreError> {
+        for query in queries {
+            fit(&mut self.0.dimension.clone(), query.dimension())?;
+        }
+        let depth = depth.min(NEAREST_LIMIT);
         let excluded = fold_all(&restriction.excluded);
-        let mut best = Best::new(depth.min(NEAREST_LIMIT));
+        let mut rankings: Vec<(cosine::Query, Best)> = queries
+            .iter()
+            .map(|query| (cosine::Query::new(query.as_slice()), Best::new(depth)))
+            .collect();
         for (entry, row) in self.0.rows() {
-            if let Some(embedding) = &row.new.embedding
+            if let Some(embedding) = row.vector()
                 && admits(&restriction.filter, entry, row)
                 && !occurs(row, &excluded)
             {
-                best.show(row.id, query.cosine(embedding.as_slice()));
+                for (query, best) in &mut rankings {
+                    best.show(row.id, query.cosine(embedding.as_slice()));
+                }
             }
         }
-        Ok(best.into_ranking())
+        Ok(rankings.into_iter().map(|(_, best)| best.into_ranking()).collect())
     }
 
     async fn cosine_spread(&self, query: &Embedding) -> Result<Option<Spread>, StoreError> {
-        let vectors = || {
-            self.0.rows().filter_map(|(_, row)| {
-                Some((row.id.0, row.new.embedding.as_ref().map(Embedding::as_slice)?))
-            })
-        };
+        let vectors =
+            || self.0.rows().filter_map(|(_, row)| Some((row.id.0, row.vector()?.as_slice())));
         let sample = Sample::of(vectors().count());
         Ok(sample::spread(query.as_slice(), vectors().filter(|(id, _)| sample.takes(*id))))
     }

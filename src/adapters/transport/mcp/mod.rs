@@ -10,6 +10,8 @@ mod arguments;
 
 mod progress;
 
+mod surrogates;
+
 pub(super) mod lines;
 
 #[cfg(test)]

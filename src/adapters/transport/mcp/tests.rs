@@ -743,3 +743,18 @@ async fn progress_is_told_only_to_who_asked_for_it() {
     assert_eq!(told.last(), Some(&told_at(3.0)));
     assert_eq!(told.first(), Some(&told_at(1.0)));
 }
+
+// SRCH-180 SRCH-184
+#[tokio::test]
+async fn half_a_character_in_a_query_is_taken_for_the_replacement_character() {
+    let mut session = Session::new().await;
+    for query in [r"\ud800", r"refuse\ud83d", r"\udc00\ud800 \ud83d\ude00", r"\u0000", r"\ufffe"] {
+        let line = format!(
+            r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"search","arguments":{{"query":"{query}"}}}}}}"#
+        );
+        session.send_bytes(line.as_bytes()).await;
+        let answer = session.receive().await;
+        assert_eq!(answer["id"], 7, "{answer}");
+        assert_eq!(answer["result"]["isError"], false, "{answer}");
+    }
+}
