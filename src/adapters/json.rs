@@ -30,6 +30,7 @@ pub fn search_answer(answer: &SearchAnswer) -> Value {
         results: answer.hits.iter().map(HitShape::from).collect(),
         low_confidence: answer.low_confidence,
         filter_applied: FilterShape::from(&answer.filter),
+        score_kind: answer.score_kind.as_str(),
         degraded: &answer.degraded,
         pending_chunks: (answer.pending_chunks > 0).then_some(answer.pending_chunks),
         warnings: &answer.warnings,
@@ -100,6 +101,7 @@ struct SearchShape<'a> {
     results: Vec<HitShape<'a>>,
     low_confidence: bool,
     filter_applied: FilterShape<'a>,
+    score_kind: &'static str,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     degraded: &'a [&'static str],
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -293,6 +295,7 @@ mod tests {
     use crate::domain::chunk::LineRange;
     use crate::domain::chunk::Span;
     use crate::domain::document::Metadata;
+    use crate::domain::search::ScoreKind;
 
     fn bare_hit() -> Hit {
         Hit {
@@ -458,6 +461,17 @@ mod tests {
                 "excluded_terms": ["async"],
             })
         );
+    }
+
+    // SRCH-B14
+    #[test]
+    fn an_answer_tells_what_its_scores_are() {
+        let kind = |score_kind| {
+            let answer = SearchAnswer { score_kind, ..SearchAnswer::default() };
+            search_answer(&answer)["score_kind"].clone()
+        };
+        assert_eq!(kind(ScoreKind::Fused), json!("rrf"));
+        assert_eq!(kind(ScoreKind::Reranked), json!("rerank"));
     }
 
     // SRCH-B02 SRCH-B04

@@ -238,6 +238,9 @@ pub struct SearchSettings {
     pub min_quality: f32,
     /// See [`low_confidence`](crate::domain::confidence); 0 switches it off.
     pub min_confidence_ratio: f64,
+    /// How long a reranker may take for one search; as long as it takes if there
+    /// is no limit.
+    pub rerank_timeout: Option<Duration>,
     /// Whether a leg counts for a query as far as it has something to say about
     /// it; else both always do.
     pub adaptive: bool,
@@ -370,6 +373,7 @@ impl Default for SearchSettings {
         Self {
             min_quality: 0.3,
             min_confidence_ratio: 1.5,
+            rerank_timeout: None,
             adaptive: true,
             rank_constant: RankConstant::default(),
             weights: ColumnWeights::default(),

@@ -566,7 +566,7 @@ impl Snapshot for MemorySnapshot {
             best.into_ranking()
         };
         let mut candidates = pass(&scored, depth);
-        if scored.len() < depth && !others.is_empty() {
+        if candidates.len() < depth && !others.is_empty() {
             let found: BTreeSet<i64> = scored.iter().map(|&(id, _)| id).collect();
             let mut inside = state.phrases(&fold_all(&others), query.weights);
             inside.retain(|(id, _)| !found.contains(id));

@@ -76,7 +76,14 @@ impl Checked {
         low_confidence: bool,
     ) -> SearchAnswer {
         let Self { echo, warnings, .. } = self;
-        SearchAnswer { hits, low_confidence, filter: echo, degraded, pending_chunks: 0, warnings }
+        SearchAnswer {
+            hits,
+            low_confidence,
+            filter: echo,
+            degraded,
+            warnings,
+            ..SearchAnswer::default()
+        }
     }
 }
 

@@ -72,6 +72,7 @@ impl RerankerName {
             Self::BgeV2M3 => "bge-v2-m3",
             Self::JinaV2Ml => "jina-v2-ml",
             Self::BgeBase => "bge-base",
+            Self::MiniLmL6 => "minilm-l6",
         }
     }
 }
@@ -85,6 +86,8 @@ pub(crate) enum RerankerName {
     JinaV2Ml,
     #[value(name = "bge-base")]
     BgeBase,
+    #[value(name = "minilm-l6")]
+    MiniLmL6,
 }
 
 #[derive(Debug, Args)]

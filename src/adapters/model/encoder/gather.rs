@@ -174,8 +174,15 @@ mod tests {
         let refuse = |items: &[u32]| items.iter().map(|_| Err("no".to_owned())).collect();
         let refused = gather.ask(1, refuse).await.unwrap_err();
         assert!(matches!(refused, Failure::Own(reason) if reason == "no"));
+        // The thread that answered may still look for more to do.
+        while gather.lock().at_work > 0 {
+            tokio::task::yield_now().await;
+        }
         let broken = gather.ask(1, |_| unreachable!("on purpose")).await.unwrap_err();
         assert!(matches!(broken, Failure::Thread(_)));
+        while gather.lock().at_work > 0 {
+            tokio::task::yield_now().await;
+        }
         let served = gather.ask(1, |items| items.iter().map(|&item| Ok(item)).collect()).await;
         assert_eq!(served.unwrap(), 1);
     }

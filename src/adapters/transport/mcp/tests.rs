@@ -26,6 +26,7 @@ use crate::domain::graph::Truncation;
 use crate::domain::search::Expansion;
 use crate::domain::search::FilterEcho;
 use crate::domain::search::Hit;
+use crate::domain::search::ScoreKind;
 use crate::domain::search::SearchAnswer;
 use crate::domain::search::SearchRequest;
 use crate::domain::topics::TopicFolder;
@@ -148,6 +149,7 @@ fn full_answer() -> SearchAnswer {
         hits: vec![hit, bare_hit()],
         low_confidence: true,
         filter,
+        score_kind: ScoreKind::Reranked,
         degraded: vec!["vector"],
         pending_chunks: 7,
         warnings: vec!["w".into()],

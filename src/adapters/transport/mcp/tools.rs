@@ -285,7 +285,12 @@ fn search_output() -> Value {
                 "excluded_terms": texts("What the query excluded."),
             },
         },
-        "degraded": texts("What could not take part in this search: vector, fulltext."),
+        "score_kind": {
+            "type": "string",
+            "enum": ["rrf", "rerank"],
+            "description": "What the scores are: sums of reciprocal ranks, or the reranker's own.",
+        },
+        "degraded": texts("What could not take part in this search: vector, fulltext, reranker."),
         "pending_chunks": count("Chunks that only their words can find yet; their vectors follow."),
         "warnings": texts("Remarks about the request."),
     });
