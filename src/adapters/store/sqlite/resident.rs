@@ -210,9 +210,10 @@ impl Resident {
         let mut next = if delta.emptied || delta.dimension.is_some_and(|it| it != self.dimension())
         {
             let embedded = Rows::new(delta.dimension.unwrap_or_default(), Vec::new());
-            let (owners, pending) = match delta.emptied {
-                true => (Owners::default(), Rows::default()),
-                false => (self.owners.clone(), self.pending.clone()),
+            let (owners, pending) = if delta.emptied {
+                (Owners::default(), Rows::default())
+            } else {
+                (self.owners.clone(), self.pending.clone())
             };
             Self::of(generation, owners, embedded, pending)
         } else {
