@@ -1,6 +1,7 @@
 //! What a server gives while it indexes ten thousand new files: how soon the
 //! first answer and all texts are there, how long a search takes beside the run
-//! and without it, and how much memory all of it takes.
+//! and without it, how long a connection graph with default bounds takes, and how
+//! much memory all of it takes.
 //!
 //! `GROOVE_TEST_CORPORA` names the folder that holds `markdown/`, and
 //! `GROOVE_TEST_MODEL` the model's folder. With `GROOVE_BENCH_WHOLE=1` the run
@@ -69,6 +70,7 @@ fn main() {
     server.until(|answer| answer.get("degraded").is_none());
     let idle = server.searches();
     report("search without a run", &idle);
+    report("connection graph without a run", &server.graphs());
     println!(
         "ratio of the 95th percentiles: {:.2}",
         percentile(&beside, 95) / percentile(&idle, 95)
@@ -202,6 +204,31 @@ impl Server {
                 let start = Instant::now();
                 self.search(QUERIES[number % QUERIES.len()]);
                 start.elapsed().as_secs_f64() * 1e3
+            })
+            .collect();
+        times.sort_by(f64::total_cmp);
+        times
+    }
+
+    /// Graphs around the documents that searches find by their vectors.
+    fn graphs(&mut self) -> Vec<f64> {
+        let mut starts = Vec::new();
+        for query in QUERIES {
+            let found = self.call("search", &json!({"query": query, "limit": 20}));
+            let hits = found["results"].as_array().unwrap();
+            let by_vector = hits
+                .iter()
+                .filter(|hit| hit["matched_by"].as_array().unwrap().contains(&json!("vector")));
+            starts.extend(by_vector.map(|hit| hit["path"].clone()));
+        }
+        let mut times: Vec<f64> = starts
+            .iter()
+            .map(|start| {
+                sleep(Duration::from_millis(30));
+                let started = Instant::now();
+                let graph = self.call("get_connection_graph", &json!({"start": start}));
+                assert!(graph["stats"]["knn_queries"].as_u64().unwrap() > 0, "{graph}");
+                started.elapsed().as_secs_f64() * 1e3
             })
             .collect();
         times.sort_by(f64::total_cmp);

@@ -44,5 +44,5 @@ pub use linear::{Format, Linear, LinearScratch};
 pub use math::gelu;
 pub use norm::{LayerNorm, add_le_bytes, mean_of_rows, numbers_from_le_bytes};
 pub use quantise::quantise;
-pub use scan::{Scored, dot_f32, scan_i8};
+pub use scan::{Scored, Shortlist, dot_f32, scan_i8};
 pub use stored::{Stored, transposed};

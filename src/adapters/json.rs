@@ -1,8 +1,11 @@
 //! The JSON of answers: one shape for MCP and for the command line.
 
+mod graph;
+
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use serde::Serializer;
 use serde_json::Value;
 use serde_json::json;
 
@@ -16,6 +19,8 @@ use crate::domain::topics::TopicGroup;
 use crate::ports::transport::DocumentAnswer;
 use crate::ports::transport::RebuildAnswer;
 
+pub use graph::graph;
+
 /// The answer of a search.
 ///
 /// A member that does not apply is left out instead of being null, except
@@ -28,6 +33,7 @@ pub fn search_answer(answer: &SearchAnswer) -> Value {
         confidence: answer.confidence.map(single),
         filter_applied: FilterShape::from(&answer.filter),
         min_quality: single(answer.min_quality),
+        score_kind: answer.score_kind.as_str(),
         degraded: &answer.degraded,
         pending_chunks: (answer.pending_chunks > 0).then_some(answer.pending_chunks),
         warnings: &answer.warnings,
@@ -101,6 +107,7 @@ struct SearchShape<'a> {
     confidence: Option<f64>,
     filter_applied: FilterShape<'a>,
     min_quality: f64,
+    score_kind: &'static str,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     degraded: &'a [&'static str],
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -306,12 +313,19 @@ fn single(number: f32) -> f64 {
     number.to_string().parse().unwrap_or_else(|_| f64::from(number))
 }
 
+/// Writes a number in this way.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn shortest<S: Serializer>(number: &f32, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(single(*number))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::domain::chunk::LineRange;
     use crate::domain::chunk::Span;
     use crate::domain::document::Metadata;
+    use crate::domain::search::ScoreKind;
 
     fn bare_hit() -> Hit {
         Hit {
@@ -495,6 +509,17 @@ mod tests {
                 "excluded_terms": ["async"],
             })
         );
+    }
+
+    // SRCH-B14
+    #[test]
+    fn an_answer_tells_what_its_scores_are() {
+        let kind = |score_kind| {
+            let answer = SearchAnswer { score_kind, ..SearchAnswer::default() };
+            search_answer(&answer)["score_kind"].clone()
+        };
+        assert_eq!(kind(ScoreKind::Fused), json!("rrf"));
+        assert_eq!(kind(ScoreKind::Reranked), json!("rerank"));
     }
 
     // SRCH-B02 SRCH-B04

@@ -241,6 +241,9 @@ pub struct SearchSettings {
     /// How long a search waits for the model to embed its query before the text
     /// alone answers it; as long as it takes if none.
     pub max_embed_wait: Option<Duration>,
+    /// How long a reranker may take for one search; as long as it takes if there
+    /// is no limit.
+    pub rerank_timeout: Option<Duration>,
     /// Whether a leg counts for a query as far as it has something to say about
     /// it; else both always do.
     pub adaptive: bool,
@@ -374,6 +377,7 @@ impl Default for SearchSettings {
             min_quality: 0.3,
             min_confidence_ratio: 1.5,
             max_embed_wait: None,
+            rerank_timeout: None,
             adaptive: true,
             rank_constant: RankConstant::default(),
             weights: ColumnWeights::default(),

@@ -73,6 +73,16 @@ pub enum AppError {
 }
 
 impl AppError {
+    /// Frontmatter fields cannot be asked for yet.
+    ///
+    /// - `again`: what to do again later.
+    pub(crate) fn fields_not_recorded(again: &str) -> Self {
+        Self::Invalid(format!(
+            "this index has not recorded which frontmatter fields it holds, so filters on fields \
+             would miss documents; let `groove index` finish, then {again} again"
+        ))
+    }
+
     /// What an endpoint said, for the operator of the command line and nobody
     /// else.
     pub fn answer_of_endpoint(&self) -> Option<&str> {

@@ -8,6 +8,7 @@ pub mod model;
 pub mod place;
 pub mod registry;
 
+pub mod graph;
 pub mod index;
 pub mod quality;
 pub mod read;

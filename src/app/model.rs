@@ -4,6 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use tokio::sync::Mutex;
 
@@ -153,12 +154,14 @@ impl fmt::Debug for Model {
 pub struct RerankerModel {
     name: String,
     reranker: OnDemand<dyn Reranker, RerankError>,
+    /// Held by a run for which nobody waits any more.
+    overdue: Arc<Mutex<()>>,
 }
 
 impl RerankerModel {
     /// Describes a reranker without loading it.
     pub fn new(name: &str, load: Load<dyn Reranker, RerankError>) -> Self {
-        Self { name: name.to_owned(), reranker: OnDemand::new(load) }
+        Self { name: name.to_owned(), reranker: OnDemand::new(load), overdue: Arc::default() }
     }
 
     /// The name that configuration knows it by.
@@ -178,6 +181,45 @@ impl RerankerModel {
     /// What loading failed with. The next call tries again.
     pub async fn get(&self) -> Result<&Arc<dyn Reranker>, RerankError> {
         self.reranker.get().await
+    }
+}
+
+impl RerankerModel {
+    /// Scores passages within a time.
+    ///
+    /// - Returns none if the time is over, and at once while an earlier run goes
+    ///   on for which the time was over: what nobody waits for must not pile up.
+    ///
+    /// # Errors
+    ///
+    /// What the reranker failed with.
+    pub async fn score_within(
+        &self,
+        limit: Duration,
+        reranker: Arc<dyn Reranker>,
+        query: String,
+        passages: Vec<String>,
+    ) -> Result<Option<Vec<f32>>, RerankError> {
+        if self.overdue.try_lock().is_err() {
+            return Ok(None);
+        }
+        let mut run = tokio::spawn(async move { reranker.score(&query, &passages).await });
+        match tokio::time::timeout(limit, &mut run).await {
+            Ok(Ok(scores)) => scores.map(Some),
+            Ok(Err(error)) => {
+                Err(RerankError::Unavailable { model: self.name.clone(), source: error.into() })
+            }
+            Err(_) => {
+                let overdue = Arc::clone(&self.overdue).try_lock_owned();
+                tokio::spawn(async move {
+                    let _overdue = overdue;
+                    if let Err(error) = run.await {
+                        tracing::warn!(%error, "a reranker that was given up on failed");
+                    }
+                });
+                Ok(None)
+            }
+        }
     }
 }
 

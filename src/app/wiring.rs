@@ -102,6 +102,14 @@ fn reranker(
     if config.reranker == "none" {
         return Ok(None);
     }
+    if let Some(folder) = config.reranker.strip_prefix(folder::SCHEME) {
+        let folder = PathBuf::from(folder);
+        let load = move || {
+            let loaded = reranker::local::open_folder(folder.clone());
+            Box::pin(loaded) as std::pin::Pin<Box<dyn Future<Output = _> + Send>>
+        };
+        return Ok(Some(Arc::new(RerankerModel::new(&config.reranker, Box::new(load)))));
+    }
     let Some(entry) = catalogue::find_reranker(&config.reranker) else {
         return Err(AppError::Invalid(format!("no reranker is called {:?}", config.reranker)));
     };

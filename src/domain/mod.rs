@@ -15,6 +15,7 @@ pub mod evidence;
 pub mod filter;
 pub mod fold;
 pub mod fusion;
+pub mod graph;
 pub mod highlights;
 pub mod parent;
 pub mod query;

@@ -48,11 +48,33 @@ pub struct SearchRequest {
     pub parent_retriever: Option<bool>,
 }
 
+/// What the scores of an answer are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ScoreKind {
+    /// Sums of reciprocal ranks.
+    #[default]
+    Fused,
+    /// What a reranker gave, as it is: higher is better, and it may be negative.
+    Reranked,
+}
+
+impl ScoreKind {
+    /// The word for it in an answer.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Fused => "rrf",
+            Self::Reranked => "rerank",
+        }
+    }
+}
+
 /// What a search answers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SearchAnswer {
     /// The hits, best first.
     pub hits: Vec<Hit>,
+    /// What their scores are.
+    pub score_kind: ScoreKind,
     /// Advisory: the scores are flat.
     pub low_confidence: bool,
     /// How sure the best hit is, from 0 to 1; none where that cannot be told.

@@ -390,6 +390,20 @@ pub trait Snapshot: Send + Sync {
         indexes: RangeInclusive<u32>,
     ) -> Result<Vec<StoredChunk>, StoreError>;
 
+    /// The first chunks of one document in order, none if it is not there. No
+    /// more are read than come back.
+    ///
+    /// - `most`: how many at most.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    async fn first_chunks_of(
+        &self,
+        path: &DocumentPath,
+        most: usize,
+    ) -> Result<Vec<StoredChunk>, StoreError>;
+
     /// The vectors of these chunks, in their order.
     ///
     /// # Errors

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::domain::document::Metadata;
+use crate::domain::graph::{Graph, GraphRequest};
 use crate::domain::search::{SearchAnswer, SearchRequest};
 use crate::domain::topics::TopicGroup;
 use crate::ports::Cause;
@@ -50,6 +51,15 @@ pub trait Handler: Send + Sync {
     ///
     /// [`Refused`] if there is none, or it must not be read.
     async fn document(&self, path: String) -> Result<DocumentAnswer, Refused>;
+
+    /// Walks from one document to what is near it. A walk that is dropped asks
+    /// for nothing more.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`] if the request is not valid, the start is not in the index,
+    /// or the walk failed.
+    async fn graph(&self, request: GraphRequest) -> Result<Graph, Refused>;
 
     /// Lists what the index is about.
     ///

@@ -40,6 +40,7 @@ macro_rules! store_contract {
             a_part_of_a_document_is_read_by_the_places_of_its_chunks,
             documents_come_in_ascending_order_of_path,
             chunks_come_in_the_order_of_the_ids_without_those_that_are_missing,
+            the_first_chunks_of_a_document_are_those_at_its_beginning,
             putting_a_document_again_replaces_its_chunks,
             describing_a_document_keeps_its_chunks,
             renaming_a_document_keeps_everything_else,
@@ -71,7 +72,12 @@ macro_rules! store_contract {
             several_snapshots_may_be_held_at_once,
             the_nearest_chunks_come_first,
             equally_near_chunks_are_ordered_by_id,
+            a_query_without_direction_finds_everything_in_the_order_of_ids,
+            several_queries_are_answered_as_one_after_the_other,
             a_query_of_another_dimension_is_refused,
+            several_queries_are_answered_as_if_each_came_alone,
+            several_queries_that_do_not_fit_are_refused,
+            a_vector_without_a_direction_is_none,
             no_more_candidates_come_than_were_asked_for,
             a_phrase_is_found_in_every_column,
             a_phrase_is_found_whatever_its_case_and_accents,
@@ -407,6 +413,23 @@ fn chunks_come_in_the_order_of_the_ids_without_those_that_are_missing(
         assert_eq!(contents, ["three", "one"]);
         assert_eq!(found[0].siblings, 3);
         assert_eq!(found[0].index, 2);
+    });
+}
+
+// GRAPH-20
+fn the_first_chunks_of_a_document_are_those_at_its_beginning(
+    subject: impl Future<Output = Subject>,
+) {
+    case(subject, async |store| {
+        let chunks = ["one", "two", "three"].map(text).to_vec();
+        store.apply(vec![put("a.md", chunks), put("b.md", vec![text("other")])]).await;
+        let all = store.chunks_of("a.md").await;
+        let snapshot = store.snapshot().await;
+        for most in [0, 1, 2, 3, 4, usize::MAX] {
+            let first = snapshot.first_chunks_of(&path("a.md"), most).await.unwrap();
+            assert_eq!(first, all[..most.min(3)]);
+        }
+        assert_eq!(snapshot.first_chunks_of(&path("c.md"), 5).await.unwrap(), []);
     });
 }
 
@@ -1056,6 +1079,58 @@ fn equally_near_chunks_are_ordered_by_id(subject: impl Future<Output = Subject>)
     });
 }
 
+// GRAPH-23
+fn a_query_without_direction_finds_everything_in_the_order_of_ids(
+    subject: impl Future<Output = Subject>,
+) {
+    case(subject, async |store| {
+        for key in ["b.md", "a.md"] {
+            let chunks = [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]].map(|it| near("words", &it));
+            store.apply(vec![put(key, chunks.to_vec())]).await;
+        }
+        let mut expected = [store.ids_of("b.md").await, store.ids_of("a.md").await].concat();
+        expected.sort_unstable();
+        let nowhere = Embedding::from_stored(vec![0.0, 0.0]);
+        // Once from the file, and once from what that has loaded.
+        for _ in 0..2 {
+            let found = store.snapshot().await.nearest(&nowhere, 5, &free()).await.unwrap();
+            assert_eq!(ids(&found), expected[..5]);
+            assert!(found.iter().all(|candidate| candidate.score.abs() < f32::EPSILON));
+        }
+    });
+}
+
+// GRAPH-32
+fn several_queries_are_answered_as_one_after_the_other(subject: impl Future<Output = Subject>) {
+    case(subject, async |store| {
+        for (key, turn) in [("a.md", 0.0_f32), ("b.md", 0.4), ("c.md", 0.9)] {
+            let chunks = (0..40).map(|step| {
+                let angle = turn + step as f32 * 0.15;
+                near("words", &[angle.cos(), angle.sin(), 0.3])
+            });
+            store.apply(vec![put(key, chunks.collect())]).await;
+        }
+        let filter = Filter::default().without(["b.md"]);
+        let restriction = Restriction { filter, excluded: Vec::new() };
+        let queries: Vec<Embedding> =
+            (0..9).map(|step| towards(&[step as f32 - 4.0, 2.0, 0.1])).collect();
+        for restriction in [free(), restriction] {
+            for depth in [0, 1, 7, 500] {
+                let snapshot = store.snapshot().await;
+                let together =
+                    snapshot.nearest_to_each(&queries, depth, &restriction).await.unwrap();
+                assert_eq!(together.len(), queries.len());
+                for (query, ranking) in queries.iter().zip(together) {
+                    let alone = snapshot.nearest(query, depth, &restriction).await.unwrap();
+                    assert_eq!(ranking, alone);
+                }
+            }
+        }
+        let none = store.snapshot().await.nearest_to_each(&[], 5, &free()).await.unwrap();
+        assert_eq!(none, Vec::<Vec<Candidate>>::new());
+    });
+}
+
 // IDX-115
 fn a_query_of_another_dimension_is_refused(subject: impl Future<Output = Subject>) {
     case(subject, async |store| {
@@ -1067,6 +1142,95 @@ fn a_query_of_another_dimension_is_refused(subject: impl Future<Output = Subject
             let error = store.snapshot().await.nearest(&three, 5, &free()).await.unwrap_err();
             assert!(matches!(error, StoreError::WrongDimension { expected: 2, actual: 3 }));
         }
+    });
+}
+
+// SRCH-74 SRCH-78 SRCH-89 SRCH-B07
+fn several_queries_are_answered_as_if_each_came_alone(subject: impl Future<Output = Subject>) {
+    case(subject, async |store| {
+        // Coarse directions, so that many are equally near; some are missing, and
+        // some are of documents or of a quality that a filter drops.
+        let direction =
+            |number: usize| towards(&[(number % 7) as f32 - 3.0, (number % 5) as f32 + 0.5]);
+        for (key, count) in [("a.md", 90), ("b/c.md", 150), ("b/d.md", 70)] {
+            let chunks = (0..count).map(|number| NewChunk {
+                quality: if number % 4 == 0 { 0.1 } else { 1.0 },
+                embedding: (number % 6 != 5).then(|| direction(number)),
+                ..text(if number % 9 == 0 { "secret words" } else { "words" })
+            });
+            store.apply(vec![put(key, chunks.collect())]).await;
+        }
+        let queries: Vec<Embedding> = (0..13).map(direction).collect();
+        let mut restrictions = vec![
+            free(),
+            without(&["secret"]),
+            only(&SearchRequest { category: Some("b".to_owned()), ..SearchRequest::default() }),
+            only(&SearchRequest { min_quality: Some(0.5), ..SearchRequest::default() }),
+            only(&SearchRequest { category: Some("x".to_owned()), ..SearchRequest::default() }),
+        ];
+        let mut both = restrictions[2].clone();
+        both.excluded = phrases(&["secret"]);
+        restrictions.push(both);
+        let snapshot = store.snapshot().await;
+        for restriction in &restrictions {
+            for (count, depth) in [(0, 5), (1, 5), (5, 0), (4, 1), (13, 7), (6, 1000)] {
+                let queries = &queries[..count];
+                let together = snapshot.nearest_to_each(queries, depth, restriction).await.unwrap();
+                assert_eq!(together.len(), count);
+                for (query, ranking) in queries.iter().zip(&together) {
+                    let alone = snapshot.nearest(query, depth, restriction).await.unwrap();
+                    assert_eq!(ranking, &alone);
+                }
+            }
+        }
+        let all = snapshot.nearest_to_each(&queries[..2], 1000, &free()).await.unwrap();
+        assert_eq!(all[1].len(), 310 - 310 / 6, "those without a vector are no candidates");
+    });
+}
+
+// IDX-115
+fn several_queries_that_do_not_fit_are_refused(subject: impl Future<Output = Subject>) {
+    case(subject, async |store| {
+        store.apply(vec![put("a.md", vec![near("words", &[1.0, 0.0])])]).await;
+        let queries = [towards(&[1.0, 0.0]), towards(&[1.0, 0.0, 0.0])];
+        let error = store.snapshot().await.nearest_to_each(&queries, 5, &free()).await.unwrap_err();
+        assert!(matches!(error, StoreError::WrongDimension { expected: 2, actual: 3 }));
+    });
+}
+
+// SRCH-74
+fn a_vector_without_a_direction_is_none(subject: impl Future<Output = Subject>) {
+    case(subject, async |store| {
+        let broken = [[0.0, 0.0], [f32::NAN, 1.0], [f32::INFINITY, 0.0], [-1.0, f32::NEG_INFINITY]];
+        let mut chunks: Vec<NewChunk> = broken
+            .iter()
+            .map(|values| NewChunk {
+                embedding: Some(Embedding::from_stored(values.to_vec())),
+                ..text("words")
+            })
+            .collect();
+        // Nothing that is there could be farther away.
+        chunks.push(near("words", &[-1.0, 0.0]));
+        chunks.push(near("words", &[-1.0, 0.1]));
+        store.apply(vec![put("a.md", chunks)]).await;
+        let chunks = store.ids_of("a.md").await;
+        let snapshot = store.snapshot().await;
+        let query = towards(&[1.0, 0.0]);
+        let found = snapshot.nearest(&query, 9, &free()).await.unwrap();
+        assert_eq!(ids(&found), [chunks[5], chunks[4]]);
+        let each = snapshot.nearest_to_each(&[query.clone(), query], 1, &free()).await.unwrap();
+        assert!(each.iter().all(|ranking| ids(ranking) == [chunks[5]]));
+        let numbers: Vec<ChunkId> = chunks.iter().copied().map(ChunkId).collect();
+        let embeddings = snapshot.embeddings(&numbers).await.unwrap();
+        let there: Vec<bool> = embeddings.iter().map(Option::is_some).collect();
+        assert_eq!(there, [false, false, false, false, true, true]);
+        // One that loses its direction later.
+        let broken = Embedding::from_stored(vec![0.0, 0.0]);
+        drop(snapshot);
+        store.apply(vec![Change::Embed { chunk: numbers[5], embedding: broken }]).await;
+        let found = store.nearest(&[1.0, 0.0], 9, &free()).await;
+        assert_eq!(ids(&found), [chunks[4]]);
+        assert_eq!(store.matching(&["words"], 9, &free()).await.len(), 6);
     });
 }
 

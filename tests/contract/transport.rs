@@ -18,7 +18,11 @@ use grooveseek::adapters::transport::memory::CallError;
 use grooveseek::adapters::transport::memory::MemoryClient;
 use grooveseek::adapters::transport::memory::connection;
 use grooveseek::adapters::transport::stdio::StdioTransport;
+use grooveseek::domain::chunk::ChunkId;
 use grooveseek::domain::document::Metadata;
+use grooveseek::domain::graph::Graph;
+use grooveseek::domain::graph::GraphRequest;
+use grooveseek::domain::graph::Node;
 use grooveseek::domain::search::Hit;
 use grooveseek::domain::search::SearchAnswer;
 use grooveseek::domain::search::SearchRequest;
@@ -52,6 +56,7 @@ macro_rules! transport_contract {
         contract! { $($adapter)+;
             a_search_arrives_whole_and_so_does_its_answer,
             a_document_is_asked_for_and_handed_out,
+            a_graph_is_asked_for_whole_and_so_is_its_answer,
             the_topics_arrive_in_order,
             a_run_is_started_and_its_counters_come_back,
             the_progress_of_a_run_is_heard_up_to_the_last_step,
@@ -85,6 +90,7 @@ type Make = fn() -> Subject;
 trait Client: Send + Sync {
     async fn search(&self, request: SearchRequest) -> Result<Value, Failure>;
     async fn document(&self, path: &str) -> Result<Value, Failure>;
+    async fn graph(&self, request: GraphRequest) -> Result<Value, Failure>;
     async fn topics(&self) -> Result<Value, Failure>;
     async fn rebuild(&self, force: bool, progress: Arc<dyn Progress>) -> Result<Value, Failure>;
 }
@@ -130,6 +136,10 @@ impl Client for MemoryClient {
 
     async fn document(&self, path: &str) -> Result<Value, Failure> {
         Self::document(self, path).await.map(|answer| json::document(&answer)).map_err(why)
+    }
+
+    async fn graph(&self, request: GraphRequest) -> Result<Value, Failure> {
+        Self::graph(self, request).await.map(|graph| json::graph(&graph)).map_err(why)
     }
 
     async fn topics(&self) -> Result<Value, Failure> {
@@ -201,6 +211,10 @@ impl Client for McpClient {
         self.call("get_document", serde_json::json!({ "path": path })).await
     }
 
+    async fn graph(&self, request: GraphRequest) -> Result<Value, Failure> {
+        self.call("get_connection_graph", graph_arguments(&request)).await
+    }
+
     async fn topics(&self) -> Result<Value, Failure> {
         self.call("list_topics", serde_json::json!({})).await
     }
@@ -233,6 +247,34 @@ fn arguments(request: &SearchRequest) -> JsonObject {
         "mmr_same_doc_penalty": request.mmr_same_doc_penalty,
         "parent_retriever": request.parent_retriever,
     }))
+}
+
+fn graph_arguments(request: &GraphRequest) -> Value {
+    serde_json::json!({
+        "start": request.start,
+        "depth": request.depth,
+        "fan_out": request.fan_out,
+        "min_similarity": request.min_similarity,
+        "seed_strategy": request.seed_strategy,
+        "dedup_by_path": request.dedup_by_path,
+        "category": request.category,
+        "topic": request.topic,
+        "exclude_paths": request.exclude_paths,
+        "max_nodes": request.max_nodes,
+        "max_seed_chunks": request.max_seed_chunks,
+        "path_globs": request.path_globs,
+        "exclude_globs": request.exclude_globs,
+        "tags_any": request.tags_any,
+        "tags_all": request.tags_all,
+        "date_from": request.date_from,
+        "date_to": request.date_to,
+        "fields": request.fields,
+        "fields_not": request.fields_not,
+        "min_quality": request.min_quality,
+        "include_low_quality": request.include_low_quality,
+        "order": request.order,
+        "time_budget_ms": request.time_budget_ms,
+    })
 }
 
 /// A service that does what its queries say.
@@ -275,6 +317,10 @@ impl Handler for Script {
 
     async fn document(&self, path: String) -> Result<DocumentAnswer, Refused> {
         Ok(document_at(&path))
+    }
+
+    async fn graph(&self, request: GraphRequest) -> Result<Graph, Refused> {
+        Ok(graph_around(&request))
     }
 
     async fn topics(&self) -> Result<Vec<TopicGroup>, Refused> {
@@ -333,6 +379,25 @@ fn document_at(path: &str) -> DocumentAnswer {
         content: "line\r\n".repeat(100_000),
         truncated: false,
     }
+}
+
+/// A graph that repeats the whole request.
+fn graph_around(request: &GraphRequest) -> Graph {
+    let node = Node {
+        parent: None,
+        depth: 0,
+        chunk: ChunkId(7),
+        score: 0.032_786_883,
+        path: request.start.clone(),
+        heading: Some("日本語 🦀".into()),
+        title: None,
+        topic: None,
+        snippet: format!("{request:?}\n\u{2028}\u{0}"),
+        lines: None,
+        symbol_kind: None,
+        uri: None,
+    };
+    Graph { start_path: request.start.clone(), nodes: vec![node], ..Graph::default() }
 }
 
 fn groups() -> Vec<TopicGroup> {
@@ -435,6 +500,41 @@ fn a_document_is_asked_for_and_handed_out(make: Make) {
         let served = Served::new(make).await;
         let answer = served.client.document("日本/語 b.md").await;
         assert_eq!(answer, Ok(json::document(&document_at("日本/語 b.md"))));
+    });
+}
+
+// MCP-59
+fn a_graph_is_asked_for_whole_and_so_is_its_answer(make: Make) {
+    let fields = BTreeMap::from([("status".to_owned(), vec!["open".to_owned(), "new".to_owned()])]);
+    let request = GraphRequest {
+        start: "日本/語 b.md".into(),
+        depth: Some(1),
+        fan_out: Some(u32::MAX),
+        min_similarity: Some(0.25),
+        seed_strategy: Some("centroid".into()),
+        dedup_by_path: true,
+        category: Some("c".into()),
+        topic: Some("t".into()),
+        exclude_paths: vec!["a,b.md".into()],
+        max_nodes: Some(0),
+        max_seed_chunks: Some(7),
+        path_globs: Some(vec!["docs/**".into()]),
+        exclude_globs: vec!["docs/draft/**".into()],
+        tags_any: vec!["a".into()],
+        tags_all: vec!["b".into()],
+        date_from: Some("2026-01-01".into()),
+        date_to: Some("soon".into()),
+        fields: fields.clone(),
+        fields_not: fields,
+        min_quality: Some(0.1),
+        include_low_quality: true,
+        order: Some("best_first".into()),
+        time_budget_ms: Some(9),
+    };
+    run(async {
+        let served = Served::new(make).await;
+        let answer = served.client.graph(request.clone()).await;
+        assert_eq!(answer, Ok(json::graph(&graph_around(&request))));
     });
 }
 

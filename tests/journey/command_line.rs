@@ -12,7 +12,7 @@ fn version_and_help_go_to_standard_output() {
     let version = base.bare(&["--version"]).output().unwrap();
     assert_eq!(version.status.code(), Some(0));
     assert_eq!(stdout(&version), format!("groove {}\n", env!("CARGO_PKG_VERSION")));
-    for command in ["index", "serve", "search", "status"] {
+    for command in ["index", "serve", "search", "graph", "status"] {
         let help = base.bare(&[command, "--help"]).output().unwrap();
         assert_eq!(help.status.code(), Some(0));
         assert!(stdout(&help).contains("--kb-path"), "{command}");
@@ -27,6 +27,7 @@ fn arguments_that_cannot_be_understood_end_with_two() {
         &["index", "--nonsense"][..],
         &["nonsense"],
         &["search"],
+        &["graph"],
         &["index", "--quiet", "--progress"],
     ] {
         let output = base.bare(arguments).output().unwrap();
@@ -62,7 +63,9 @@ fn a_search_without_an_index_names_the_place_and_the_remedy() {
 #[test]
 fn without_a_knowledge_base_the_flag_is_asked_for() {
     let base = Base::new(&[]);
-    for arguments in [&["index"][..], &["search", "x"], &["serve"], &["status"]] {
+    for arguments in
+        [&["index"][..], &["search", "x"], &["graph", "--start", "a.md"], &["serve"], &["status"]]
+    {
         let output = base.bare(arguments).output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{arguments:?}");
         assert!(told(&output).contains("--kb-path"), "{}", told(&output));
@@ -85,9 +88,13 @@ fn a_garbage_index_is_named_by_every_command_and_left_alone() {
     let base = Base::new(&[("a.md", "text")]);
     let garbage = "this is no database, whatever its name says".repeat(100);
     fs::write(base.index(), &garbage).unwrap();
-    for (command, arguments) in
-        [("index", &[][..]), ("search", &["x"][..]), ("status", &[]), ("serve", &[])]
-    {
+    for (command, arguments) in [
+        ("index", &[][..]),
+        ("search", &["x"][..]),
+        ("graph", &["--start", "a.md"][..]),
+        ("status", &[]),
+        ("serve", &[]),
+    ] {
         let output = base.groove(command, arguments).output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{command}");
         assert_eq!(stdout(&output), "", "{command}");
@@ -218,7 +225,7 @@ fn the_log_says_where_the_configuration_came_from() {
 fn every_flag_is_in_the_guide() {
     let guide = include_str!("../../docs/guide/commands.md");
     let base = Base::new(&[]);
-    for command in ["index", "serve", "search", "status"] {
+    for command in ["index", "serve", "search", "graph", "status"] {
         let help = stdout(&base.bare(&[command, "--help"]).output().unwrap());
         for flag in help.split_whitespace().filter(|word| word.starts_with("--") && word.len() > 2)
         {

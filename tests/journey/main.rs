@@ -23,6 +23,7 @@ mod site;
 mod command_line;
 mod crashes;
 mod endpoints;
+mod graph;
 mod hostile;
 mod indexing;
 mod models;

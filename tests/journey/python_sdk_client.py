@@ -22,7 +22,13 @@ async def main(groove: str, kb_path: str, model: str) -> None:
         print("initialize", answer.protocol_version)
 
         tools = {tool.name: tool for tool in (await session.list_tools()).tools}
-        wanted = {"search", "get_document", "list_topics", "rebuild_index"}
+        wanted = {
+            "search",
+            "get_document",
+            "get_connection_graph",
+            "list_topics",
+            "rebuild_index",
+        }
         assert wanted <= set(tools), tools
         print("tools", " ".join(sorted(tools)))
 
@@ -43,6 +49,12 @@ async def main(groove: str, kb_path: str, model: str) -> None:
         document = json.loads((await session.call_tool("get_document", {"path": path})).content[0].text)
         assert document["title"] == "Resetting a forgotten password", document
         print("get_document", document["title"])
+
+        result = await session.call_tool("get_connection_graph", {"start": path, "depth": 1})
+        graph = json.loads(result.content[0].text)
+        assert graph == result.structured_content, "text and structured content differ"
+        assert graph["nodes"][0]["path"] == path and len(graph["nodes"]) > 1, graph
+        print("get_connection_graph", len(graph["nodes"]))
 
         topics = json.loads((await session.call_tool("list_topics", {})).content[0].text)
         assert {"it", "people", "product"} <= {topic["category"] for topic in topics}, topics

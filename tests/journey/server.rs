@@ -82,6 +82,11 @@ impl Server {
         (serde_json::from_str(text).unwrap_or(result.clone()), result["isError"] == json!(true))
     }
 
+    /// The tools that it lists.
+    pub(crate) fn tools(&mut self) -> Vec<Value> {
+        self.ask("tools/list", &json!({}))["tools"].as_array().unwrap().clone()
+    }
+
     /// What it has said to its operator.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap()

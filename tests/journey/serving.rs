@@ -40,13 +40,17 @@ mod with_model {
         let client = ().serve(transport).await.unwrap();
         assert_eq!(client.peer_info().unwrap().server_info.as_ref().unwrap().name, "grooveseek");
         let tools = client.peer().list_all_tools().await.unwrap();
-        assert_eq!(tools.len(), 4);
+        assert_eq!(tools.len(), 5);
         let (built, failed) = call(&client, "rebuild_index", json!({})).await;
         assert!(!failed, "{built}");
         assert_eq!(built["total_documents"], 11);
         let (found, _) = call(&client, "search", json!({"query": "error 809 in the hotel"})).await;
         assert_eq!(found["results"][0]["path"], "it/network/vpn.md", "{found}");
         assert!(found.get("degraded").is_none(), "the rebuild loaded the model");
+        let start = json!({"start": "it/network/vpn.md", "seed_strategy": "centroid"});
+        let (graph, failed) = call(&client, "get_connection_graph", start).await;
+        assert!(!failed && graph["nodes"][0]["path"] == "it/network/vpn.md", "{graph}");
+        assert!(graph["nodes"].as_array().unwrap().len() > 1, "{graph}");
         let path = json!({"path": "it/network/vpn.md"});
         let (document, _) = call(&client, "get_document", path).await;
         assert!(document["content"].as_str().unwrap().contains("Split tunnelling"));
@@ -122,7 +126,7 @@ mod with_model {
             let text = String::from_utf8_lossy(&output.stdout);
             assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
             for fact in [
-                "tools get_document list_topics rebuild_index search",
+                "tools get_connection_graph get_document list_topics rebuild_index search",
                 "search it/accounts/password-reset.md",
                 "refusal ok",
             ] {

@@ -339,6 +339,34 @@ const RERANKERS: &[RerankerEntry] = &[
             sha256: None,
         }],
     },
+    RerankerEntry {
+        name: "minilm-l6",
+        window_tokens: 512,
+        languages: "English",
+        licence: "Apache-2.0",
+        download_mb: 91,
+        safetensors: Some(HubSource {
+            repository: "cross-encoder/ms-marco-MiniLM-L6-v2",
+            weights: SAFETENSORS,
+            extras: TOKENS,
+            sha256: None,
+        }),
+        onnx: &[
+            HubSource {
+                repository: "cross-encoder/ms-marco-MiniLM-L6-v2",
+                weights: ONNX,
+                extras: TOKENS,
+                sha256: None,
+            },
+            // The name that it had before.
+            HubSource {
+                repository: "cross-encoder/ms-marco-MiniLM-L-6-v2",
+                weights: ONNX,
+                extras: TOKENS,
+                sha256: None,
+            },
+        ],
+    },
 ];
 
 /// Below this likeness, from 0 to 1, a known name is no plausible slip.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::adapters::model::catalogue::{HubSource, RerankerEntry};
 use crate::adapters::model::encoder::{ModelFolder, Precision};
+use crate::adapters::model::folder::SCHEME;
 use crate::adapters::model::hub::{self, HubSettings};
 use crate::adapters::model::locate::{self, ModelPlaces, OnnxFolder};
 use crate::adapters::model::offline_way;
@@ -56,6 +57,25 @@ pub async fn open(
     hub: &HubSettings,
 ) -> Result<Ready, RerankError> {
     open_with(ENGINES, entry, places, hub).await
+}
+
+/// Opens a reranker in a folder of one's own, natively: a cross-encoder of the
+/// BERT and XLM-RoBERTa families with one label, as safetensors or in an ONNX file.
+///
+/// # Errors
+///
+/// [`RerankError::Unavailable`], which names the file and what is wrong with it.
+pub async fn open_folder(root: PathBuf) -> Result<Arc<dyn Reranker>, RerankError> {
+    let name = format!("{SCHEME}{}", root.display());
+    tracing::info!(reranker = name, "loading the reranker");
+    let what = name.clone();
+    let opened = tokio::task::spawn_blocking(move || {
+        let folder = ModelFolder::of(&name, &root);
+        NativeReranker::open(&name, &folder, Precision::F32)
+    });
+    let reranker = opened.await.map_err(|error| unavailable(what, error.into()))??;
+    tracing::info!(reranker = reranker.model(), engine = "native", "the reranker is ready");
+    Ok(Arc::new(reranker))
 }
 
 async fn open_with(

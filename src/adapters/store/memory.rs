@@ -230,6 +230,12 @@ impl Row {
     fn is_pending(&self) -> bool {
         self.new.embedding.is_none()
     }
+
+    /// Its vector; one without a direction is none.
+    fn vector(&self) -> Option<&Embedding> {
+        let embedding = self.new.embedding.as_ref();
+        embedding.filter(|embedding| cosine::has_direction(embedding.as_slice()))
+    }
 }
 
 impl State {
@@ -445,7 +451,7 @@ impl Snapshot for MemorySnapshot {
             .rows()
             .filter_map(|(_, row)| {
                 let text = TextHash::of(&row.new.chunk.embedding_text());
-                Some((text, row.new.embedding.as_ref()?))
+                Some((text, row.vector()?))
             })
             .collect();
         Ok(texts.iter().map(|text| all.get(text).copied().cloned()).collect())
@@ -471,12 +477,19 @@ impl Snapshot for MemorySnapshot {
         Ok(chunks)
     }
 
+    async fn first_chunks_of(
+        &self,
+        path: &DocumentPath,
+        most: usize,
+    ) -> Result<Vec<StoredChunk>, StoreError> {
+        let mut chunks = self.chunks_of(path).await?;
+        chunks.truncate(most);
+        Ok(chunks)
+    }
+
     async fn embeddings(&self, ids: &[ChunkId]) -> Result<Vec<Option<Embedding>>, StoreError> {
-        let all: HashMap<ChunkId, &Embedding> = self
-            .0
-            .rows()
-            .filter_map(|(_, row)| Some((row.id, row.new.embedding.as_ref()?)))
-            .collect();
+        let all: HashMap<ChunkId, &Embedding> =
+            self.0.rows().filter_map(|(_, row)| Some((row.id, row.vector()?))).collect();
         Ok(ids.iter().map(|id| all.get(id).copied().cloned()).collect())
     }
 
@@ -486,28 +499,42 @@ impl Snapshot for MemorySnapshot {
         depth: usize,
         restriction: &Restriction,
     ) -> Result<Vec<Candidate>, StoreError> {
-        let mut dimension = self.0.dimension;
-        fit(&mut dimension, query.dimension())?;
-        let query = cosine::Query::new(query.as_slice());
+        let query = std::slice::from_ref(query);
+        let rankings = self.nearest_to_each(query, depth, restriction).await?;
+        Ok(rankings.into_iter().next().unwrap_or_default())
+    }
+
+    async fn nearest_to_each(
+        &self,
+        queries: &[Embedding],
+        depth: usize,
+        restriction: &Restriction,
+    ) -> Result<Vec<Vec<Candidate>>, StoreError> {
+        for query in queries {
+            fit(&mut self.0.dimension.clone(), query.dimension())?;
+        }
+        let depth = depth.min(NEAREST_LIMIT);
         let excluded = fold_all(&restriction.excluded);
-        let mut best = Best::new(depth.min(NEAREST_LIMIT));
+        let mut rankings: Vec<(cosine::Query, Best)> = queries
+            .iter()
+            .map(|query| (cosine::Query::new(query.as_slice()), Best::new(depth)))
+            .collect();
         for (entry, row) in self.0.rows() {
-            if let Some(embedding) = &row.new.embedding
+            if let Some(embedding) = row.vector()
                 && admits(&restriction.filter, entry, row)
                 && !occurs(row, &excluded)
             {
-                best.show(row.id, query.cosine(embedding.as_slice()));
+                for (query, best) in &mut rankings {
+                    best.show(row.id, query.cosine(embedding.as_slice()));
+                }
             }
         }
-        Ok(best.into_ranking())
+        Ok(rankings.into_iter().map(|(_, best)| best.into_ranking()).collect())
     }
 
     async fn cosine_spread(&self, query: &Embedding) -> Result<Option<Spread>, StoreError> {
-        let vectors = || {
-            self.0.rows().filter_map(|(_, row)| {
-                Some((row.id.0, row.new.embedding.as_ref().map(Embedding::as_slice)?))
-            })
-        };
+        let vectors =
+            || self.0.rows().filter_map(|(_, row)| Some((row.id.0, row.vector()?.as_slice())));
         let sample = Sample::of(vectors().count());
         Ok(sample::spread(query.as_slice(), vectors().filter(|(id, _)| sample.takes(*id))))
     }
@@ -550,7 +577,7 @@ impl Snapshot for MemorySnapshot {
             best.into_ranking()
         };
         let mut candidates = pass(&scored, depth);
-        if scored.len() < depth && !others.is_empty() {
+        if candidates.len() < depth && !others.is_empty() {
             let found: BTreeSet<i64> = scored.iter().map(|&(id, _)| id).collect();
             let mut inside = state.phrases(&fold_all(&others), query.weights);
             inside.retain(|(id, _)| !found.contains(id));

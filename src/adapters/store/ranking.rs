@@ -41,6 +41,13 @@ impl Best {
         }
     }
 
+    /// The score of the least candidate that is kept, once there are as many as
+    /// are wanted.
+    pub(super) fn least(&self) -> Option<f32> {
+        let least = self.kept.peek().filter(|_| self.kept.len() >= self.depth);
+        least.map(|least| least.0.score)
+    }
+
     /// What was kept, best first.
     pub(super) fn into_ranking(self) -> Vec<Candidate> {
         self.kept.into_sorted_vec().into_iter().map(|worst| worst.0).collect()

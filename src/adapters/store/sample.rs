@@ -46,8 +46,13 @@ pub(super) fn spread<'a>(
     sampled: impl IntoIterator<Item = (i64, &'a [f32])>,
 ) -> Option<Spread> {
     let query = Query::new(query);
-    let mut cosines: Vec<(i64, f32)> =
-        sampled.into_iter().map(|(id, vector)| (id, query.cosine(vector))).collect();
+    spread_of(sampled.into_iter().map(|(id, vector)| (id, query.cosine(vector))).collect())
+}
+
+/// How cosines are spread.
+///
+/// - `cosines`: each with the id of its vector, in any order.
+pub(super) fn spread_of(mut cosines: Vec<(i64, f32)>) -> Option<Spread> {
     // The order decides how sums are rounded.
     cosines.sort_unstable_by_key(|&(id, _)| id);
     let cosines: Vec<f32> = cosines.into_iter().map(|(_, cosine)| cosine).collect();

@@ -14,6 +14,8 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use crate::adapters::transport::isolated::isolated;
+use crate::domain::graph::Graph;
+use crate::domain::graph::GraphRequest;
 use crate::domain::search::SearchAnswer;
 use crate::domain::search::SearchRequest;
 use crate::domain::topics::TopicGroup;
@@ -65,6 +67,7 @@ type Reply<T> = oneshot::Sender<Result<T, Refused>>;
 enum Request {
     Search(Box<SearchRequest>, Reply<SearchAnswer>),
     Document(String, Reply<DocumentAnswer>),
+    Graph(Box<GraphRequest>, Reply<Graph>),
     Topics(Reply<Vec<TopicGroup>>),
     Rebuild(bool, Arc<dyn Progress>, Reply<RebuildAnswer>),
 }
@@ -88,6 +91,15 @@ impl MemoryClient {
     pub async fn document(&self, path: impl Into<String>) -> Result<DocumentAnswer, CallError> {
         let path = path.into();
         self.call(|reply| Request::Document(path, reply)).await
+    }
+
+    /// Asks for the graph around a document.
+    ///
+    /// # Errors
+    ///
+    /// As [`search`](Self::search).
+    pub async fn graph(&self, request: GraphRequest) -> Result<Graph, CallError> {
+        self.call(|reply| Request::Graph(Box::new(request), reply)).await
     }
 
     /// Asks what the index is about.
@@ -153,6 +165,7 @@ async fn answer(handler: Arc<dyn Handler>, request: Request) {
     match request {
         Request::Search(request, reply) => send(reply, handler.search(*request)).await,
         Request::Document(path, reply) => send(reply, handler.document(path)).await,
+        Request::Graph(request, reply) => send(reply, handler.graph(*request)).await,
         Request::Topics(reply) => send(reply, handler.topics()).await,
         Request::Rebuild(force, progress, reply) => {
             send(reply, handler.rebuild(force, progress)).await;

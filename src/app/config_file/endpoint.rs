@@ -93,7 +93,7 @@ pub(super) fn read(
 }
 
 /// A name of the catalogue, or `dir:` and an absolute path.
-fn local_model<'a>(
+pub(super) fn local_model<'a>(
     reader: &'a Reader<'_>,
     key: &str,
     models: &[&str],

@@ -76,6 +76,7 @@ pub(super) const KEYS: &[(&str, Kind)] = &[
     ("search.mmr.enabled", Kind::Flag),
     ("search.mmr.lambda", Kind::Number),
     ("search.mmr.same_doc_penalty", Kind::Number),
+    ("search.rerank_timeout_ms", Kind::Integer),
     ("search.fusion.adaptive", Kind::Flag),
     ("search.fusion.rrf_k", Kind::Number),
     ("search.fusion.bm25_heading_weight", Kind::Number),

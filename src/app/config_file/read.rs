@@ -41,7 +41,7 @@ pub(super) fn read(file: &ConfigFile, context: &Context<'_>) -> Result<Config, C
     let reader = Reader { file };
     let mut config = Config::default();
     endpoint::read(&reader, context.models, context.api_key.as_ref(), &mut config)?;
-    if let Some(name) = reader.choice("reranker", context.rerankers)? {
+    if let Some(name) = endpoint::local_model(&reader, "reranker", context.rerankers)? {
         name.clone_into(&mut config.reranker);
     }
     config.kb_path = reader.relative_path("kb_path")?;
@@ -159,6 +159,8 @@ fn read_search(reader: &Reader<'_>, search: &mut SearchSettings) -> Result<(), C
     let share = |key| Ok::<_, ConfigError>(reader.number(key, 0.0..=1.0)?.map(single));
     set(&mut search.mmr.lambda, share("search.mmr.lambda")?);
     set(&mut search.mmr.same_doc_penalty, share("search.mmr.same_doc_penalty")?);
+    let most: Option<u64> = reader.integer("search.rerank_timeout_ms", 1..=600_000)?;
+    search.rerank_timeout = most.map(Duration::from_millis);
     read_fusion(reader, search)?;
     read_parent(reader, search)
 }

@@ -141,7 +141,8 @@ fn restrict(file: &mut ConfigFile, context: &Context<'_>) -> Vec<Warning> {
     warnings.extend(restrict_kb_path(file, context));
     warnings.extend(drop_section(file, "parsers", "the default, Markdown only", ""));
     warnings.extend(restrict_embedding(file));
-    warnings.extend(restrict_model(file));
+    warnings.extend(restrict_model(file, "model", DEFAULT_MODEL));
+    warnings.extend(restrict_model(file, "reranker", "none"));
     warnings.extend(restrict_bind(file));
     for (key, used) in DROPPED {
         for (_, entry) in file.take(key) {
@@ -188,18 +189,18 @@ fn restrict_embedding(file: &mut ConfigFile) -> Option<Warning> {
 }
 
 /// A folder of weights is read as it is, so only its owner may name one.
-fn restrict_model(file: &mut ConfigFile) -> Option<Warning> {
-    let entry = file.get("model")?;
+fn restrict_model(file: &mut ConfigFile, key: &str, used: &str) -> Option<Warning> {
+    let entry = file.get(key)?;
     let Value::Text(text) = &entry.value else { return None };
     text.starts_with(FOLDER).then_some(())?;
     let warning = Warning::Restricted {
         file: file.path().to_owned(),
-        key: "model".to_owned(),
+        key: key.to_owned(),
         asked: entry.shown.clone(),
-        used: format!("\"{DEFAULT_MODEL}\""),
+        used: format!("\"{used}\""),
         reason: ", because it would have read a model from a folder of the file's choice",
     };
-    file.take("model");
+    file.take(key);
     Some(warning)
 }
 

@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use crate::app::config::SearchSettings;
 use crate::app::error::AppError;
+use crate::app::graph::Explorer;
 use crate::app::index::check_identity;
 use crate::app::model::{Model, RerankerModel};
 use crate::app::search::request::{Checked, Judgement};
@@ -27,7 +28,7 @@ use crate::domain::document::DocumentPath;
 use crate::domain::embedding::Embedding;
 use crate::domain::evidence::{Testimony, Verdict, weigh};
 use crate::domain::fusion::{Fused, RankConstant, fill_up, reciprocal_rank_fusion};
-use crate::domain::search::{SearchAnswer, SearchRequest};
+use crate::domain::search::{ScoreKind, SearchAnswer, SearchRequest};
 use crate::ports::chunk_store::{
     Candidate, ChunkStore, LexicalQuery, Matches, Restriction, Snapshot, StoredChunk, Summary,
 };
@@ -91,6 +92,11 @@ impl fmt::Debug for Searcher {
 }
 
 impl Searcher {
+    /// What explores the same index under the same settings.
+    pub fn explorer(&self) -> Explorer {
+        Explorer { store: Arc::clone(&self.store), min_quality: self.settings.min_quality }
+    }
+
     /// Searches once.
     ///
     /// # Errors
@@ -107,11 +113,7 @@ impl Searcher {
         let snapshot = self.store.snapshot().await?;
         let summary = snapshot.summary().await?;
         if checked.filters_fields() && summary.declared_fields.is_none() {
-            return Err(AppError::Invalid(
-                "this index has not recorded which frontmatter fields it holds, so filters on \
-                 fields would miss documents; let `groove index` finish, then search again"
-                    .to_owned(),
-            ));
+            return Err(AppError::fields_not_recorded("search"));
         }
         if checked.limit == 0 {
             return Ok(checked.answer(Vec::new(), Vec::new(), Judgement::default()));
@@ -127,12 +129,17 @@ impl Searcher {
         let reranker = self.reranker_for(&checked, patience, &mut degraded).await?;
         let fused =
             self.retrieve(&*snapshot, &checked, vector.as_ref(), reranker.is_some()).await?;
-        let scored_again = reranker.is_some();
         let mut remarks: Vec<String> = other.into_iter().collect();
-        let ranked = match reranker {
-            Some(reranker) => rerank(reranker, &checked, fused).await?,
-            None => fused,
+        let (ranked, score_kind, too_slow) = match reranker {
+            Some(reranker) => match self.rerank(reranker, &checked, &fused).await? {
+                Some(scores) => (with_scores(fused, scores), ScoreKind::Reranked, false),
+                None => (fused, ScoreKind::Fused, true),
+            },
+            None => (fused, ScoreKind::Fused, false),
         };
+        if too_slow {
+            degraded.push(RERANKER);
+        }
         let mut picked = match checked.mmr {
             Some(balance) => {
                 let ids: Vec<ChunkId> = ranked.iter().map(|scored| scored.chunk.id).collect();
@@ -154,13 +161,21 @@ impl Searcher {
                 &*snapshot,
                 &picked,
                 vector.as_ref(),
-                scored_again,
+                score_kind == ScoreKind::Reranked,
                 summary.chunks,
             )
             .await?,
         };
         let hits = shape::hits(&*snapshot, &checked, picked, self.settings.parent).await;
         let mut answer = checked.answer(hits, degraded, judgement);
+        answer.score_kind = score_kind;
+        if too_slow {
+            answer.warnings.push(
+                "the reranker took longer than [search].rerank_timeout_ms allows, so the hits \
+                 have their fused order"
+                    .to_owned(),
+            );
+        }
         answer.warnings.extend(remarks);
         answer.pending_chunks = summary.pending_chunks;
         if answer.hits.is_empty() && summary.documents == 0 {
@@ -236,7 +251,7 @@ impl Searcher {
         checked: &Checked,
         patience: Patience,
         degraded: &mut Vec<&'static str>,
-    ) -> Result<Option<&dyn Reranker>, AppError> {
+    ) -> Result<Option<Arc<dyn Reranker>>, AppError> {
         let wanted = checked.rerank.unwrap_or(self.rerank_by_default);
         let Some(reranker) = self.reranker.as_deref().filter(|_| wanted) else { return Ok(None) };
         let loaded = match reranker.if_loaded() {
@@ -247,7 +262,33 @@ impl Searcher {
             }
             None => reranker.get().await?,
         };
-        Ok(Some(&**loaded))
+        Ok(Some(Arc::clone(loaded)))
+    }
+
+    /// Scores candidates again.
+    ///
+    /// - Returns one score for each; none if that takes longer than it may.
+    async fn rerank(
+        &self,
+        reranker: Arc<dyn Reranker>,
+        checked: &Checked,
+        candidates: &[Scored],
+    ) -> Result<Option<Vec<f32>>, AppError> {
+        let passages: Vec<String> = candidates.iter().map(passage).collect();
+        let (asked, query) = (passages.len(), checked.query.positive_text());
+        let scores = match (self.settings.rerank_timeout, self.reranker.as_deref()) {
+            (Some(limit), Some(model)) => {
+                model.score_within(limit, reranker, query.to_owned(), passages).await?
+            }
+            _ => Some(reranker.score(query, &passages).await?),
+        };
+        match scores {
+            Some(scores) if scores.len() != asked => {
+                let answered = scores.len();
+                Err(AppError::Rerank(RerankError::WrongShape { asked, answered }))
+            }
+            scores => Ok(scores),
+        }
     }
 
     /// Asks both legs and fuses what they propose, as far as the next stage
@@ -371,29 +412,22 @@ fn ids(candidates: &[Candidate]) -> Vec<ChunkId> {
     candidates.iter().map(|candidate| candidate.chunk).collect()
 }
 
-/// Scores candidates again; equal scores keep their order.
-async fn rerank(
-    reranker: &dyn Reranker,
-    checked: &Checked,
-    mut candidates: Vec<Scored>,
-) -> Result<Vec<Scored>, AppError> {
-    let passage = |scored: &Scored| match scored.chunk.chunk.context.as_deref() {
-        Some(context) if !context.trim().is_empty() => {
-            format!("{context}\n\n{}", scored.chunk.chunk.content)
-        }
-        _ => scored.chunk.chunk.content.clone(),
-    };
-    let passages: Vec<String> = candidates.iter().map(passage).collect();
-    let scores = reranker.score(checked.query.positive_text(), &passages).await?;
-    if scores.len() != passages.len() {
-        let (asked, answered) = (passages.len(), scores.len());
-        return Err(AppError::Rerank(RerankError::WrongShape { asked, answered }));
-    }
+/// Puts candidates in the order of other scores; equal ones keep their order.
+fn with_scores(mut candidates: Vec<Scored>, scores: Vec<f32>) -> Vec<Scored> {
     for (candidate, score) in candidates.iter_mut().zip(scores) {
         candidate.score = score;
     }
     candidates.sort_by(|left, right| right.score.total_cmp(&left.score));
-    Ok(candidates)
+    candidates
+}
+
+/// What a reranker reads of a candidate.
+fn passage(scored: &Scored) -> String {
+    let chunk = &scored.chunk.chunk;
+    match chunk.context.as_deref() {
+        Some(context) if !context.trim().is_empty() => format!("{context}\n\n{}", chunk.content),
+        _ => chunk.content.clone(),
+    }
 }
 
 /// Picks candidates that do not repeat one another; those without a vector are

@@ -101,8 +101,8 @@ impl Checked {
             min_quality: filter.min_quality(),
             filter: echo,
             degraded,
-            pending_chunks: 0,
             warnings,
+            ..SearchAnswer::default()
         }
     }
 }

@@ -2,6 +2,8 @@ pub(in crate::app) mod observed;
 mod stages;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use crate::adapters::reranker::overlap::OverlapReranker;
 use crate::app::error::AppError;
@@ -10,7 +12,7 @@ use crate::app::search::Patience;
 use crate::app::testing::Bench;
 use crate::domain::embedding::ModelIdentity;
 use crate::domain::filter::default_min_quality;
-use crate::domain::search::{Expansion, SearchAnswer, SearchRequest};
+use crate::domain::search::{Expansion, ScoreKind, SearchAnswer, SearchRequest};
 use crate::ports::chunk_store::{Change, LexicalQuery, Restriction};
 use crate::ports::reranker::{RerankError, Reranker};
 
@@ -346,6 +348,64 @@ async fn a_reranker_that_fails_fails_the_search_that_wants_it_and_no_other() {
     assert!(matches!(error, AppError::Rerank(_)), "{error}");
     let without = SearchRequest { rerank: Some(false), ..query("password") };
     assert!(searcher.search(&without, Patience::Wait).await.is_ok());
+}
+
+/// Scores nothing until it is let go.
+struct Slow {
+    runs: AtomicUsize,
+    gate: tokio::sync::Semaphore,
+}
+
+#[async_trait::async_trait]
+impl Reranker for Arc<Slow> {
+    fn model(&self) -> &'static str {
+        "slow"
+    }
+
+    async fn score(&self, _: &str, passages: &[String]) -> Result<Vec<f32>, RerankError> {
+        self.runs.fetch_add(1, Ordering::SeqCst);
+        let _gone_through = self.gate.acquire().await;
+        Ok((0_u8..).map(f32::from).take(passages.len()).collect())
+    }
+}
+
+// SRCH-B13 SRCH-B14 SRCH-B02
+#[tokio::test]
+async fn a_reranker_that_takes_too_long_leaves_the_fused_order_and_is_not_asked_meanwhile() {
+    let bench = bench().await;
+    let slow = Arc::new(Slow { runs: AtomicUsize::new(0), gate: tokio::sync::Semaphore::new(0) });
+    let mut searcher = bench.searcher();
+    let shared = Arc::clone(&slow);
+    searcher.reranker = Some(Arc::new(RerankerModel::new(
+        "slow",
+        Box::new(move || {
+            let shared = Arc::new(Arc::clone(&shared)) as Arc<dyn Reranker>;
+            Box::pin(async move { Ok(shared) })
+        }),
+    )));
+    searcher.settings.rerank_timeout = Some(Duration::from_millis(1));
+    let request = query("password");
+    let off = SearchRequest { rerank: Some(false), ..request.clone() };
+    let fused = searcher.search(&off, Patience::Wait).await.unwrap();
+    for _ in 0..3 {
+        let late = searcher.search(&request, Patience::Wait).await.unwrap();
+        assert_eq!((&late.hits, late.score_kind), (&fused.hits, ScoreKind::Fused));
+        assert_eq!(late.degraded, ["reranker"]);
+        assert!(late.warnings.iter().any(|warning| warning.contains("rerank_timeout_ms")));
+    }
+    assert_eq!(slow.runs.load(Ordering::SeqCst), 1, "the first run is still on");
+
+    slow.gate.add_permits(100);
+    searcher.settings.rerank_timeout = Some(Duration::from_mins(1));
+    let reranked = loop {
+        let answer = searcher.search(&request, Patience::Wait).await.unwrap();
+        if answer.degraded.is_empty() {
+            break answer;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert_eq!(reranked.score_kind, ScoreKind::Reranked);
+    assert!(reranked.hits[0].score > reranked.hits[1].score);
 }
 
 /// Remembers what it was asked to score.

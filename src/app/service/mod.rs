@@ -10,10 +10,12 @@ use async_trait::async_trait;
 use tokio::time::Instant;
 
 use crate::app::error::{AppError, chain};
+use crate::app::graph::Explorer;
 use crate::app::index::{IndexEvent, Indexer, Observer, Report};
 use crate::app::line::on_one_line;
 use crate::app::read::Reader;
 use crate::app::search::{Patience, Searcher};
+use crate::domain::graph::{Graph, GraphRequest};
 use crate::domain::search::{SearchAnswer, SearchRequest};
 use crate::domain::topics::{self, TopicEntry, TopicGroup};
 use crate::ports::chunk_store::ChunkStore;
@@ -23,6 +25,7 @@ use crate::ports::transport::{DocumentAnswer, Handler, Progress, RebuildAnswer, 
 /// The service.
 pub struct Service {
     searcher: Searcher,
+    explorer: Explorer,
     reader: Reader,
     indexer: Indexer,
     store: Arc<dyn ChunkStore>,
@@ -39,7 +42,8 @@ impl Service {
     /// Puts the use cases together; all of them work on one store.
     pub fn new(searcher: Searcher, reader: Reader, indexer: Indexer) -> Self {
         let store = Arc::clone(&searcher.store);
-        Self { searcher, reader, indexer, store, rebuilding: Mutex::new(None) }
+        let explorer = searcher.explorer();
+        Self { searcher, explorer, reader, indexer, store, rebuilding: Mutex::new(None) }
     }
 
     /// Brings the index up to date, unless a run is under way.
@@ -94,6 +98,22 @@ impl Handler for Service {
 
     async fn document(&self, path: String) -> Result<DocumentAnswer, Refused> {
         self.reader.read(&path).await.map_err(|error| refused("get_document", &error))
+    }
+
+    async fn graph(&self, request: GraphRequest) -> Result<Graph, Refused> {
+        let graph = self
+            .explorer
+            .explore(&request)
+            .await
+            .map_err(|error| refused("get_connection_graph", &error))?;
+        if graph.is_truncated() {
+            let reasons: Vec<&str> =
+                graph.truncation.iter().map(|cut| cut.reason.as_str()).collect();
+            let reasons = reasons.join(", ");
+            let (start, nodes) = (on_one_line(&graph.start_path), graph.nodes.len());
+            tracing::warn!(%start, nodes, reasons, "a connection graph was cut short");
+        }
+        Ok(graph)
     }
 
     async fn topics(&self) -> Result<Vec<TopicGroup>, Refused> {

@@ -30,6 +30,8 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     /// Search once and print the hits
     Search(Box<SearchArgs>),
+    /// Print what is connected with a document
+    Graph(Box<crate::graph::GraphArgs>),
     /// Say what the index holds
     Status(StatusArgs),
     /// Say which models there are; get, check and measure them
@@ -70,6 +72,7 @@ impl RerankerName {
             Self::BgeV2M3 => "bge-v2-m3",
             Self::JinaV2Ml => "jina-v2-ml",
             Self::BgeBase => "bge-base",
+            Self::MiniLmL6 => "minilm-l6",
         }
     }
 }
@@ -83,6 +86,8 @@ pub(crate) enum RerankerName {
     JinaV2Ml,
     #[value(name = "bge-base")]
     BgeBase,
+    #[value(name = "minilm-l6")]
+    MiniLmL6,
 }
 
 #[derive(Debug, Args)]
@@ -224,7 +229,7 @@ pub(crate) struct StatusArgs {
     pub(crate) quality: bool,
 }
 
-fn key_value(text: &str) -> Result<(String, String), String> {
+pub(crate) fn key_value(text: &str) -> Result<(String, String), String> {
     text.split_once('=')
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .ok_or_else(|| format!("{text:?} has no `=`; write KEY=VALUE"))

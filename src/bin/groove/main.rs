@@ -3,6 +3,7 @@
 mod answer;
 mod cli;
 mod config;
+mod graph;
 mod models;
 mod print;
 mod surroundings;
@@ -68,6 +69,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Index(arguments) => index(arguments, loaded).await,
         Command::Serve(arguments) => serve(arguments, loaded).await,
         Command::Search(arguments) => search(*arguments, loaded).await,
+        Command::Graph(arguments) => graph::run(*arguments, loaded).await,
         Command::Status(arguments) => status(arguments, loaded).await,
         Command::Models(arguments) => models::run(arguments, loaded).await,
     }

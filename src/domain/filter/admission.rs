@@ -1,6 +1,6 @@
 //! What passes a filter.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::glob::Glob;
 
@@ -38,6 +38,8 @@ pub(super) struct DocumentFilter {
     pub(super) topic: Option<String>,
     pub(super) included_paths: Vec<Glob>,
     pub(super) excluded_paths: Vec<Glob>,
+    /// Keys, to the last byte.
+    pub(super) without: BTreeSet<String>,
     pub(super) tags_any: Vec<String>,
     pub(super) tags_all: Vec<String>,
     pub(super) date_from: Option<String>,
@@ -131,6 +133,7 @@ impl DocumentFilter {
         let describes = |glob: &Glob| glob.matches(path);
         (self.included_paths.is_empty() || self.included_paths.iter().any(describes))
             && !self.excluded_paths.iter().any(describes)
+            && !self.without.contains(path)
     }
 
     fn admits_tags(&self, tags: &[String]) -> bool {

@@ -6,6 +6,7 @@ mod glob;
 mod dates;
 mod fields;
 mod request;
+mod without;
 
 pub use admission::{DocumentFacets, Filter, default_min_quality, passes_quality};
 pub use request::{CheckedFilter, InvalidFilter};

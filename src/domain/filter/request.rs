@@ -1,5 +1,7 @@
 //! From the filters of a request to a filter, its echo and remarks.
 
+use std::collections::BTreeSet;
+
 use super::admission::{DocumentFilter, Filter, clamped};
 use super::dates::looks_like_a_date;
 use super::fields::{check_fields, normalised};
@@ -53,8 +55,10 @@ pub enum InvalidFilter {
     )]
     NoGlobs,
     /// A glob that cannot be read.
-    #[error("`path_globs` holds the malformed pattern {pattern:?}: {reason}")]
+    #[error("`{parameter}` holds the malformed pattern {pattern:?}: {reason}")]
     MalformedGlob {
+        /// Which list.
+        parameter: String,
         /// The entry as it was given.
         pattern: String,
         /// What is wrong with it.
@@ -144,6 +148,7 @@ impl Filter {
             topic: request.topic.clone(),
             included_paths,
             excluded_paths,
+            without: BTreeSet::new(),
             tags_any: request.tags_any.clone(),
             tags_all: request.tags_all.clone(),
             date_from: request.date_from.clone(),
@@ -188,12 +193,20 @@ fn compile_globs(patterns: &[String]) -> Result<(Vec<Glob>, Vec<Glob>), InvalidF
             Some(glob) => (&mut excluded, glob),
             None => (&mut included, pattern.as_str()),
         };
-        let glob = Glob::new(glob, cfg!(not(windows))).map_err(|error| {
-            InvalidFilter::MalformedGlob { pattern: pattern.clone(), reason: error.to_string() }
-        })?;
+        let glob = Glob::new(glob, cfg!(not(windows)))
+            .map_err(|error| malformed("path_globs", pattern, &error.to_string()))?;
         globs.push(glob);
     }
     Ok((excluded, included))
+}
+
+/// Refuses a glob.
+pub(super) fn malformed(parameter: &str, pattern: &str, reason: &str) -> InvalidFilter {
+    InvalidFilter::MalformedGlob {
+        parameter: parameter.to_owned(),
+        pattern: pattern.to_owned(),
+        reason: reason.to_owned(),
+    }
 }
 
 fn min_quality(request: &SearchRequest, default: f32, warnings: &mut Vec<String>) -> f32 {

@@ -71,6 +71,15 @@ pub(super) fn what_stands_inside_of_a_word_comes_after_words(
         // A word that no text has may be a part of one.
         assert_eq!(store.found_by_words("onfig").await.len(), 2);
         assert_eq!(store.found_by_words("night onfigur").await, [contents[0]]);
+        // A filter that drops what words found leaves room for it, too.
+        let hidden = NewChunk { quality: 0.1, ..text("config again") };
+        store.apply(vec![put("y.md", vec![hidden])]).await;
+        let request = SearchRequest::default();
+        let filter = Filter::check(&request, 0.3).unwrap().filter;
+        let restriction = Restriction { filter, ..free() };
+        let snapshot = store.snapshot().await;
+        let found = snapshot.matching(&asked("config"), 2, &restriction).await.unwrap();
+        assert_eq!(found.candidates.len(), 2, "{found:?}");
     });
 }
 
@@ -81,6 +90,11 @@ pub(super) fn what_is_quoted_is_found_as_it_stands_only(subject: impl Future<Out
         let chunks = contents.iter().map(|content| text(content)).collect();
         store.apply(vec![put("x.md", chunks)]).await;
         assert_eq!(store.found(&["foundry local"]).await, [contents[0]]);
+        // However long it is, all of it has to stand there.
+        let long = format!("{}end", "x".repeat(200));
+        store.apply(vec![put("y.md", vec![text(&long), text(&"x".repeat(300))])]).await;
+        assert_eq!(store.found(&[&long.to_uppercase()]).await, [long.clone()]);
+        assert_eq!(store.found(&[&"x".repeat(200)]).await.len(), 2);
         let query = LexicalQuery { text: "found".to_owned(), ..query(&["foundry local"]) };
         let snapshot = store.snapshot().await;
         let found = snapshot.matching(&query, 9, &free()).await.unwrap().candidates;

@@ -14,10 +14,11 @@ use crate::adapters::model::encoder::ModelFolder;
 pub use crate::adapters::model::encoder::Precision;
 use crate::adapters::model::encoder::config::Shape;
 use crate::adapters::model::encoder::error::LoadError;
+use crate::adapters::model::encoder::gather::Gather;
 use crate::adapters::model::encoder::layer::Formats;
 use crate::adapters::model::encoder::loaded::{BATCH_TOKENS, Loaded, Packed};
 use crate::adapters::model::encoder::parts::whole;
-use crate::adapters::model::encoder::threads::{Failure, Queue, Threads, on_blocking_thread};
+use crate::adapters::model::encoder::threads::{Failure, Queue, Threads, available_threads};
 use crate::adapters::model::encoder::tokens::Sequence;
 use crate::domain::embedding::{Embedding, ModelIdentity};
 use crate::ports::Cause;
@@ -38,13 +39,15 @@ use crate::ports::embedder::{EmbedError, Embedded, Embedder, Engine};
 ///
 /// Documents take as many threads as the processor has, over all calls
 /// together, and come in batches of about 256 tokens. A query waits for none of
-/// them. Documents are embedded in the precision that was asked for, queries
-/// always in 32 bits; both lie in one space.
+/// them: it begins at once, or with others as soon as one of as many queries as
+/// the processor has threads is done. Documents are embedded in the precision
+/// that was asked for, queries always in 32 bits; both lie in one space.
 pub struct NativeEncoder {
     identity: ModelIdentity,
     engine: Engine,
     model: Arc<Model>,
     threads: Threads,
+    queries: Arc<Gather<String, Embedding, EmbedFailure>>,
 }
 
 impl fmt::Debug for NativeEncoder {
@@ -105,6 +108,7 @@ impl NativeEncoder {
             identity: ModelIdentity { model: model.to_owned(), dimension },
             engine: Engine { name: "native", precision: formats.name() },
             model: Arc::new(opened),
+            queries: Arc::new(Gather::new(available_threads())),
             threads: Threads::new(),
         })
     }
@@ -160,8 +164,9 @@ impl Embedder for NativeEncoder {
     }
 
     async fn embed_query(&self, text: &str) -> Result<Embedding, EmbedError> {
-        let (model, text) = (Arc::clone(&self.model), text.to_owned());
-        let embedded = on_blocking_thread(move || model.embed_query(&text)).await;
+        let model = Arc::clone(&self.model);
+        let serve = move |texts: &[String]| model.embed_queries(texts);
+        let embedded = self.queries.ask(text.to_owned(), serve).await;
         embedded.map_err(|failure| self.error(failure))
     }
 }
@@ -214,10 +219,37 @@ impl Model {
         })
     }
 
-    fn embed_query(&self, text: &str) -> Result<Embedding, EmbedFailure> {
-        let tokens = self.loaded.tokens.of(text).map_err(EmbedFailure::Tokens)?;
-        let embeddings = self.embed(self.queries.as_ref().unwrap_or(&self.documents), &[tokens])?;
-        embeddings.into_iter().next().ok_or(EmbedFailure::NoDirection)
+    /// Embeds queries in one go. Each gets the vector that it gets alone, to the
+    /// last bit.
+    fn embed_queries(&self, texts: &[String]) -> Vec<Result<Embedding, EmbedFailure>> {
+        let packed = self.queries.as_ref().unwrap_or(&self.documents);
+        let sequences = texts.iter().map(|text| self.loaded.tokens.of(text));
+        let sequences: Vec<Result<Sequence, String>> = sequences.collect();
+        if sequences.len() > 1
+            && let Ok(sequences) = sequences.iter().cloned().collect::<Result<Vec<_>, _>>()
+            && let Ok(embeddings) = self.embed_batches(packed, &sequences)
+        {
+            return embeddings.into_iter().map(Ok).collect();
+        }
+        // One that fails must not take the others with it.
+        let alone = |sequence: Result<Sequence, String>| {
+            let sequence = sequence.map_err(EmbedFailure::Tokens)?;
+            let embeddings = self.embed(packed, &[sequence])?;
+            embeddings.into_iter().next().ok_or(EmbedFailure::NoDirection)
+        };
+        sequences.into_iter().map(alone).collect()
+    }
+
+    fn embed_batches(
+        &self,
+        packed: &Packed,
+        sequences: &[Sequence],
+    ) -> Result<Vec<Embedding>, EmbedFailure> {
+        let mut embeddings = Vec::with_capacity(sequences.len());
+        for batch in batches(sequences) {
+            embeddings.extend(self.embed(packed, batch)?);
+        }
+        Ok(embeddings)
     }
 
     /// Takes the next text of a call and compares it with the window.
@@ -245,10 +277,7 @@ impl Model {
                 weights.push(weight);
             }
         }
-        let mut embeddings = Vec::with_capacity(parts.len());
-        for batch in batches(&parts) {
-            embeddings.extend(self.embed(&self.documents, batch)?);
-        }
+        let embeddings = self.embed_batches(&self.documents, &parts)?;
         let mut parts = embeddings.into_iter().zip(weights);
         let of_text = |(place, count)| {
             let parts: Vec<(Embedding, usize)> = parts.by_ref().take(count).collect();

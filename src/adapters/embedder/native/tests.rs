@@ -111,6 +111,65 @@ async fn many_calls_at_once_keep_their_texts_apart() {
     }
 }
 
+// SRCH-190
+#[tokio::test]
+async fn queries_that_come_together_get_the_vectors_that_they_get_alone() {
+    let folder = Toy::new().write();
+    for isa in Isa::all() {
+        let encoder = open(folder.path(), isa, Formats::small(isa));
+        let model = &encoder.model;
+        let mut alone = Vec::new();
+        for text in texts() {
+            alone.push(encoder.embed_query(&text).await.unwrap());
+        }
+        // However they fall together.
+        let many = std::iter::repeat_with(texts).take(12).flatten().collect::<Vec<_>>();
+        for size in [1, 2, 3, 7, 16] {
+            for (place, together) in many.chunks(size).enumerate() {
+                let embedded = model.embed_queries(together).into_iter();
+                for (offset, embedding) in embedded.enumerate() {
+                    let expected = &alone[(place * size + offset) % TEXTS.len()];
+                    assert_eq!(&embedding.ok().unwrap(), expected, "{}", isa.name());
+                }
+            }
+        }
+        let answers = try_join_all(many.iter().map(|text| encoder.embed_query(text))).await;
+        assert!(answers.unwrap().chunks(TEXTS.len()).all(|chunk| chunk == alone));
+    }
+}
+
+#[tokio::test]
+async fn a_query_that_fails_takes_no_other_with_it() {
+    // A token that the model lacks.
+    let mut toy = Toy::new();
+    toy.files.get_mut("tokenizer.json").unwrap()["model"]["vocab"]["f"] = 99.into();
+    let folder = toy.write();
+    let encoder = open(folder.path(), Isa::best(), Formats::F32);
+    let texts = ["a b", "f", "c"].map(str::to_owned);
+    let embedded = encoder.model.embed_queries(&texts);
+    let good: Vec<bool> = embedded.iter().map(Result::is_ok).collect();
+    assert_eq!(good, [true, false, true]);
+}
+
+// SRCH-B01
+#[tokio::test]
+async fn a_query_does_not_wait_for_documents_that_are_embedded() {
+    let folder = Toy::new().write();
+    let encoder = Arc::new(open(folder.path(), Isa::best(), Formats::F32));
+    let expected = encoder.embed_query("a b").await.unwrap();
+    let occupied = encoder.threads.occupied().await;
+    let documents = tokio::spawn({
+        let encoder = Arc::clone(&encoder);
+        async move { encoder.embed_documents(&texts()).await }
+    });
+    // No thread is left for documents, however long one waits.
+    let queries = try_join_all((0..20).map(|_| encoder.embed_query("a b"))).await.unwrap();
+    assert!(queries.iter().all(|query| query == &expected));
+    assert!(!documents.is_finished());
+    drop(occupied);
+    assert_eq!(documents.await.unwrap().unwrap().embeddings.len(), TEXTS.len());
+}
+
 #[tokio::test]
 async fn no_text_has_no_embedding() {
     let folder = Toy::new().write();

@@ -15,6 +15,7 @@ pub(crate) mod head;
 pub(crate) mod layer;
 pub(crate) mod transformer;
 
+pub(crate) mod gather;
 pub(crate) mod loaded;
 pub(crate) mod threads;
 

@@ -47,9 +47,16 @@ impl<T> Queue<T> {
 }
 
 impl Threads {
+    /// Keeps all of them at work until what is returned is dropped.
+    #[cfg(test)]
+    pub(crate) async fn occupied(&self) -> tokio::sync::OwnedSemaphorePermit {
+        let count = u32::try_from(self.count).unwrap();
+        Arc::clone(&self.permits).acquire_many_owned(count).await.unwrap()
+    }
+
     /// As many as the processor runs at once.
     pub(crate) fn new() -> Self {
-        let count = std::thread::available_parallelism().map_or(1, usize::from);
+        let count = available_threads();
         Self { permits: Arc::new(Semaphore::new(count)), count, calls: Arc::default() }
     }
 
@@ -131,6 +138,11 @@ impl Drop for Call<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
+}
+
+/// How many threads the processor runs at once.
+pub(crate) fn available_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Runs work on a thread that may block.

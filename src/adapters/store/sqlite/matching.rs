@@ -11,8 +11,9 @@ use crate::adapters::store::ranking::{MATCHING_LIMIT, best_first};
 use crate::adapters::store::sqlite::resident::{Admission, Resident};
 use crate::adapters::store::sqlite::rows::{self, Documents};
 use crate::adapters::store::sqlite::words::{self, Vocabulary};
+use crate::adapters::store::trigram::fold;
 use crate::adapters::store::words::{
-    Occurrences, Scored, Sought, below, named_share, score_all, spread, sum,
+    Collection, Occurrences, Scored, Sought, below, named_share, score_all, spread, sum,
 };
 use crate::domain::chunk::ChunkId;
 use crate::domain::filter::Filter;
@@ -25,17 +26,72 @@ const PAGE: usize = 512;
 const RANKED: &str = "SELECT rowid, bm25(fts_chunks, ?, ?, ?) AS score FROM fts_chunks \
      WHERE fts_chunks MATCH ? ORDER BY score, rowid LIMIT ?";
 
+/// The most characters of a phrase that the full-text table compares: it takes as
+/// many steps for each place. Longer phrases are compared with the texts.
+const LONGEST: usize = 64;
+
+/// A phrase that stands in more chunks than this tells little, and costs much to
+/// rank: it is left out where there is anything rarer.
+const COMMON: u64 = 20_000;
+
 /// The chunks in which one of the phrases occurs.
 pub(super) async fn excluded(
     connection: &mut SqliteConnection,
     phrases: &[Phrase],
 ) -> Result<HashSet<i64>, sqlx::Error> {
-    let Some(expression) = full_text_expression(phrases, &[]) else { return Ok(HashSet::new()) };
+    let beginnings = beginnings(phrases);
+    let Some(expression) = full_text_expression(&beginnings, &[]) else {
+        return Ok(HashSet::new());
+    };
     let ids: Vec<i64> = sqlx::query_scalar("SELECT rowid FROM fts_chunks WHERE fts_chunks MATCH ?")
         .bind(expression)
-        .fetch_all(connection)
+        .fetch_all(&mut *connection)
         .await?;
-    Ok(ids.into_iter().collect())
+    let mut ids: HashSet<i64> = ids.into_iter().collect();
+    if let Some(verified) = verified(connection, phrases, &ids).await? {
+        ids = verified;
+    }
+    Ok(ids)
+}
+
+/// The beginnings of phrases that are too long to be looked for at once.
+fn beginnings(phrases: &[Phrase]) -> Vec<Phrase> {
+    let beginning = |phrase: &Phrase| {
+        let text = phrase.as_str();
+        let end = text.char_indices().nth(LONGEST).map_or(text.len(), |(end, _)| end);
+        Phrase::new(&text[..end]).unwrap_or_else(|| phrase.clone())
+    };
+    phrases.iter().map(beginning).collect()
+}
+
+/// Of the chunks that beginnings of phrases found, those in which a phrase stands
+/// whole; none if no phrase was cut.
+async fn verified(
+    connection: &mut SqliteConnection,
+    phrases: &[Phrase],
+    found: &HashSet<i64>,
+) -> Result<Option<HashSet<i64>>, sqlx::Error> {
+    if phrases.iter().all(|phrase| phrase.as_str().chars().nth(LONGEST).is_none()) {
+        return Ok(None);
+    }
+    let phrases: Vec<String> = phrases.iter().map(|phrase| fold(phrase.as_str())).collect();
+    let texts: Vec<(i64, Option<String>, Option<String>, Option<String>)> = sqlx::query_as(
+        "SELECT id, heading, context_text, content FROM chunks
+         WHERE id IN (SELECT value FROM json_each(?))",
+    )
+    .bind(rows::json_numbers(found.iter().copied()))
+    .fetch_all(connection)
+    .await?;
+    let stands = |text: &Option<String>| {
+        text.as_deref().is_some_and(|text| {
+            let text = fold(text);
+            phrases.iter().any(|phrase| text.contains(phrase.as_str()))
+        })
+    };
+    let whole = texts.iter().filter(|(_, heading, context, content)| {
+        [heading, context, content].into_iter().any(stands)
+    });
+    Ok(Some(whole.map(|(id, ..)| *id).collect()))
 }
 
 /// Tells which chunks pass.
@@ -72,11 +128,12 @@ pub(super) async fn ranked(
     let places = words::places(connection, &sought.groups, vocabulary.collection).await?;
     let (needed, others) = sought.phrases(&places.known);
 
-    let as_they_stand = if needed.is_empty() {
-        Vec::new()
-    } else {
-        phrases(connection, &needed, query.weights, limit()).await?
-    };
+    let mut needed = rare(connection, needed, vocabulary.collection).await?;
+    if needed.rare.is_empty() && !places.known.contains(&true) {
+        // There is nothing else to go by.
+        needed.rare.extend(needed.common.pop());
+    }
+    let as_they_stand = phrases(connection, &needed.rare, query.weights, limit()).await?;
     let (groups, weights, collection) = (sought.groups, query.weights, vocabulary.collection);
     let (words, scored, spread) = beside(move || {
         let words: Vec<Occurrences> =
@@ -90,17 +147,14 @@ pub(super) async fn ranked(
     })
     .await?;
 
-    let found: HashSet<i64> = if others.is_empty() || scored.len() >= depth {
-        HashSet::new()
-    } else {
-        scored.iter().map(|&(id, _)| id).collect()
-    };
-    let few = scored.len() < depth;
+    let found: Vec<i64> =
+        if others.is_empty() { Vec::new() } else { scored.iter().map(|&(id, _)| id).collect() };
     let mut candidates = pass(connection, scored, depth, gate).await?;
-    if few && !others.is_empty() {
+    if candidates.len() < depth && !others.is_empty() {
         // What stands inside of longer words comes after all that words found.
+        let others = rare(connection, others, vocabulary.collection).await?.rare;
         let mut inside = phrases(connection, &others, query.weights, limit()).await?;
-        inside.retain(|(id, _)| !found.contains(id));
+        inside.retain(|(id, _)| found.binary_search(id).is_err());
         below(candidates.last().map(|last| f64::from(last.score)), &mut inside);
         let room = depth - candidates.len();
         candidates.extend(pass(connection, inside, room, gate).await?);
@@ -108,6 +162,40 @@ pub(super) async fn ranked(
     let named =
         candidates.first().map_or(0.0, |best| named_share(collection, &words, best.chunk.0));
     Ok(Matches { candidates, spread, named })
+}
+
+/// Phrases by how many chunks they stand in.
+struct ByFrequency {
+    rare: Vec<Phrase>,
+    /// The longest last, which is likely to be the least common.
+    common: Vec<Phrase>,
+}
+
+/// Tells rare phrases from common ones. Of those it counts no further than to
+/// where they become common.
+async fn rare(
+    connection: &mut SqliteConnection,
+    phrases: Vec<Phrase>,
+    collection: Collection,
+) -> Result<ByFrequency, sqlx::Error> {
+    if collection.chunks <= COMMON {
+        return Ok(ByFrequency { rare: phrases, common: Vec::new() });
+    }
+    let mut told = ByFrequency { rare: Vec::new(), common: Vec::new() };
+    for phrase in phrases {
+        let expression = full_text_expression(&beginnings(std::slice::from_ref(&phrase)), &[]);
+        let count: i64 = sqlx::query_scalar(
+            "SELECT count(*) FROM (SELECT 1 FROM fts_chunks WHERE fts_chunks MATCH ? LIMIT ?)",
+        )
+        .bind(expression)
+        .bind(i64::try_from(COMMON + 1).unwrap_or(i64::MAX))
+        .fetch_one(&mut *connection)
+        .await?;
+        let is_rare = u64::try_from(count).is_ok_and(|count| count <= COMMON);
+        if is_rare { &mut told.rare } else { &mut told.common }.push(phrase);
+    }
+    told.common.sort_by_key(|phrase| phrase.as_str().len());
+    Ok(told)
 }
 
 fn limit() -> i64 {
@@ -133,15 +221,20 @@ async fn phrases(
     weights: ColumnWeights,
     limit: i64,
 ) -> Result<Vec<Scored>, sqlx::Error> {
-    let Some(expression) = full_text_expression(phrases, &[]) else { return Ok(Vec::new()) };
-    let ranked: Vec<Scored> = sqlx::query_as(RANKED)
+    let beginnings = beginnings(phrases);
+    let Some(expression) = full_text_expression(&beginnings, &[]) else { return Ok(Vec::new()) };
+    let mut ranked: Vec<Scored> = sqlx::query_as(RANKED)
         .bind(weights.heading)
         .bind(weights.context)
         .bind(weights.content)
         .bind(expression)
         .bind(limit)
-        .fetch_all(connection)
+        .fetch_all(&mut *connection)
         .await?;
+    let ids = ranked.iter().map(|&(id, _)| id).collect();
+    if let Some(verified) = verified(connection, phrases, &ids).await? {
+        ranked.retain(|(id, _)| verified.contains(id));
+    }
     // SQLite counts ranks downwards.
     Ok(ranked.into_iter().map(|(id, rank)| (id, -rank)).collect())
 }

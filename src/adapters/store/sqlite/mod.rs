@@ -17,8 +17,13 @@ mod nearest;
 mod rows;
 mod snapshot;
 
+mod admission;
+mod delta;
+mod keeper;
 mod matrix;
 mod resident;
+mod scan;
+mod segment;
 mod vectors;
 
 mod postings;
@@ -34,9 +39,9 @@ use sqlx::sqlite::SqlitePool;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 
+use crate::adapters::store::sqlite::keeper::Keeper;
 use crate::adapters::store::sqlite::open::{FileIdentity, Writer};
 use crate::adapters::store::sqlite::replacement::SqliteReplacement;
-use crate::adapters::store::sqlite::resident::Keeper;
 use crate::adapters::store::sqlite::snapshot::{Newest, SqliteSnapshot};
 use crate::adapters::store::sqlite::words::Vocabulary;
 use crate::adapters::store::sqlite::write::Checkpoint;
@@ -236,6 +241,10 @@ impl ChunkStore for SqliteStore {
         let applied = write::apply(writer.open().await?, changes).await;
         let (generation, delta) = applied.map_err(|error| self.name(error))?;
         attached.shared.keeper.committed(generation, delta);
+        // Whoever writes next waits, so that no commit overtakes another.
+        if let Err(error) = snapshot::catch_up(&attached.shared).await {
+            tracing::warn!(%error, "the vectors in memory lag behind; they are loaded anew");
+        }
         if completed {
             open::forget_damaged(&self.path);
         }

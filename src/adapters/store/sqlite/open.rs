@@ -18,8 +18,8 @@ use sqlx::{ConnectOptions as _, Connection as _};
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 
+use crate::adapters::store::sqlite::keeper::Keeper;
 use crate::adapters::store::sqlite::replacement;
-use crate::adapters::store::sqlite::resident::Keeper;
 use crate::adapters::store::sqlite::schema::{self, Tables};
 use crate::adapters::store::sqlite::snapshot::Newest;
 use crate::adapters::store::sqlite::{Attached, Shared, SqliteStore, unavailable};

@@ -1,7 +1,6 @@
 //! From rows to domain values and back.
 
 use std::collections::{BTreeMap, HashMap};
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use sqlx::Row as _;
@@ -152,8 +151,10 @@ pub(super) enum Which<'a> {
     Ids(&'a [ChunkId]),
     /// Those of one document, in order.
     Of(&'a DocumentPath),
-    /// Those of one document with these places in it, in order.
-    Between(&'a DocumentPath, RangeInclusive<u32>),
+    /// Those of one document from one place in it to another, in order.
+    Between(&'a DocumentPath, u32, u32),
+    /// So many of one document at most, in order.
+    FirstOf(&'a DocumentPath, usize),
     /// Those of one document that are not in the vector table, in order.
     PendingOf(&'a DocumentPath),
 }
@@ -177,8 +178,7 @@ pub(super) async fn chunks(
              ORDER BY c.chunk_index, c.id",
             path.as_str().to_owned(),
         ),
-        Which::Between(path, indexes) => {
-            let (first, last) = (i64::from(*indexes.start()), i64::from(*indexes.end()));
+        Which::Between(path, first, last) => {
             between = format!(
                 "WHERE c.document_id = (SELECT id FROM documents WHERE path = ?)
                  AND c.chunk_index BETWEEN {first} AND {last}
@@ -186,6 +186,11 @@ pub(super) async fn chunks(
             );
             (between.as_str(), path.as_str().to_owned())
         }
+        Which::FirstOf(path, _) => (
+            "WHERE c.document_id = (SELECT id FROM documents WHERE path = ?)
+             ORDER BY c.chunk_index, c.id LIMIT ?",
+            path.as_str().to_owned(),
+        ),
         Which::PendingOf(path) => (
             "WHERE c.document_id = (SELECT id FROM documents WHERE path = ?)
              AND c.id NOT IN (SELECT rowid FROM vec_chunks_rowids)
@@ -193,10 +198,12 @@ pub(super) async fn chunks(
             path.as_str().to_owned(),
         ),
     };
-    let rows = sqlx::query(sqlx::AssertSqlSafe(format!("{COLUMNS} {condition}")))
-        .bind(argument)
-        .fetch_all(&mut *connection)
-        .await?;
+    let mut query =
+        sqlx::query(sqlx::AssertSqlSafe(format!("{COLUMNS} {condition}"))).bind(argument);
+    if let Which::FirstOf(_, most) = which {
+        query = query.bind(i64::try_from(most).unwrap_or(i64::MAX));
+    }
+    let rows = query.fetch_all(&mut *connection).await?;
     let mut owners = Vec::with_capacity(rows.len());
     for row in &rows {
         owners.push(row.try_get_unchecked::<i64, _>(1)?);

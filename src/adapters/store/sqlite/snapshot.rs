@@ -1,6 +1,6 @@
 //! One read transaction as a view of the index.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::RangeInclusive;
 use std::sync::{Arc, PoisonError};
 
@@ -8,8 +8,10 @@ use async_trait::async_trait;
 use sqlx::Transaction;
 use sqlx::sqlite::{Sqlite, SqliteConnection};
 use tokio::sync::{Mutex, MutexGuard};
+use tokio::task::JoinError;
 
 use crate::adapters::store::ranking::{MATCHING_LIMIT, NEAREST_LIMIT};
+use crate::adapters::store::sqlite::admission::Admission;
 use crate::adapters::store::sqlite::matching::{self, Gate};
 use crate::adapters::store::sqlite::resident::Resident;
 use crate::adapters::store::sqlite::rows::{self, Which};
@@ -21,6 +23,7 @@ use crate::domain::chunk::{ChunkId, ContextMode, TextHash};
 use crate::domain::document::DocumentPath;
 use crate::domain::embedding::{Embedding, ModelIdentity};
 use crate::domain::evidence::Spread;
+use crate::domain::filter::Filter;
 use crate::ports::chunk_store::{
     Candidate, Document, LexicalQuery, Matches, Restriction, Snapshot, Statistics, StoreError,
     StoredChunk, Summary,
@@ -50,12 +53,47 @@ impl<T: Clone> Newest<T> {
     }
 }
 
+/// Which chunks pass a restriction.
+struct Passing {
+    /// Those that do not, whatever the filter says.
+    excluded: Arc<HashSet<i64>>,
+    /// What a copy in memory knows of both, if one fits.
+    admission: Option<(Arc<Resident>, Arc<Admission>)>,
+}
+
+/// Which rows of a copy pass.
+async fn admission(
+    resident: &Arc<Resident>,
+    filter: &Filter,
+    excluded: &Arc<HashSet<i64>>,
+) -> Result<Arc<Admission>, StoreError> {
+    if let Some(known) = resident.known_admission(filter)
+        && excluded.is_empty()
+    {
+        return Ok(known);
+    }
+    let (resident, filter) = (Arc::clone(resident), filter.clone());
+    let excluded = Arc::clone(excluded);
+    let admission = move || {
+        let admission = resident.admission(&filter);
+        if excluded.is_empty() {
+            admission
+        } else {
+            Arc::new(resident.without(&admission, &excluded))
+        }
+    };
+    let worked_out = tokio::task::spawn_blocking(admission).await;
+    worked_out.map_err(|error| unavailable("work out what a filter admits", error))
+}
+
 /// A view of the index as one commit left it.
 pub(super) struct SqliteSnapshot {
     shared: Arc<Shared>,
     generation: u64,
     /// The copy in memory that fits, if there was one from the start.
     resident: Option<Arc<Resident>>,
+    /// What passed last.
+    passing: Mutex<Option<(Restriction, Arc<Passing>)>>,
     /// Taken only when the snapshot is dropped.
     transaction: Mutex<Option<Transaction<'static, Sqlite>>>,
 }
@@ -67,8 +105,9 @@ impl SqliteSnapshot {
         let generation =
             meta::number(&mut transaction, meta::GENERATION).await.map_err(cannot_read)?;
         let generation = u64::try_from(generation).unwrap_or(0);
-        let resident = shared.keeper.fitting(generation);
-        Ok(Self { shared, generation, resident, transaction: Mutex::new(Some(transaction)) })
+        let resident = shared.keeper.arriving(generation).await;
+        let transaction = Mutex::new(Some(transaction));
+        Ok(Self { shared, generation, resident, passing: Mutex::default(), transaction })
     }
 
     async fn connection(&self) -> Reading<'_> {
@@ -78,6 +117,45 @@ impl SqliteSnapshot {
     /// The copy in memory of what this snapshot sees.
     fn resident(&self) -> Option<Arc<Resident>> {
         self.resident.clone().or_else(|| self.shared.keeper.fitting(self.generation))
+    }
+
+    /// Which chunks pass: worked out once, for both legs of a search, so that one
+    /// reading of the exclusions decides for both.
+    async fn passing(&self, restriction: &Restriction) -> Result<Arc<Passing>, StoreError> {
+        let mut known = self.passing.lock().await;
+        if let Some((of, passing)) = &*known
+            && of == restriction
+        {
+            return Ok(Arc::clone(passing));
+        }
+        let mut reading = self.connection().await;
+        let excluded =
+            matching::excluded(reading.get()?, &restriction.excluded).await.map_err(cannot_read)?;
+        drop(reading);
+        let excluded = Arc::new(excluded);
+        let admission = match self.resident() {
+            Some(resident) => {
+                let admission = admission(&resident, &restriction.filter, &excluded).await?;
+                Some((resident, admission))
+            }
+            None => None,
+        };
+        let passing = Arc::new(Passing { excluded, admission });
+        *known = Some((restriction.clone(), Arc::clone(&passing)));
+        Ok(passing)
+    }
+
+    /// Refuses queries that do not fit the vectors.
+    async fn check(&self, queries: &[Embedding]) -> Result<(), StoreError> {
+        let mut reading = self.connection().await;
+        let Some(expected) = dimension(reading.get()?).await.map_err(cannot_read)? else {
+            return Ok(());
+        };
+        let mut actual = queries.iter().map(Embedding::dimension);
+        match actual.find(|&actual| actual != expected) {
+            Some(actual) => Err(StoreError::WrongDimension { expected, actual }),
+            None => Ok(()),
+        }
     }
 
     /// Loads a copy beside the searches, unless one is on its way.
@@ -94,7 +172,7 @@ impl SqliteSnapshot {
 }
 
 /// Loads a copy of the newest generation, unless one is there or on its way.
-pub(super) async fn load_resident(shared: &Shared) -> Result<(), sqlx::Error> {
+pub(super) async fn load_resident(shared: &Arc<Shared>) -> Result<(), sqlx::Error> {
     let generation = newest_generation(shared).await?;
     if shared.keeper.may_load(generation) { load(shared).await } else { Ok(()) }
 }
@@ -108,13 +186,21 @@ async fn newest_generation(shared: &Shared) -> Result<u64, sqlx::Error> {
 /// Loads a copy and hands it over; [`Keeper::may_load`] was asked before.
 ///
 /// [`Keeper::may_load`]: crate::adapters::store::sqlite::resident::Keeper::may_load
-async fn load(shared: &Shared) -> Result<(), sqlx::Error> {
+async fn load(shared: &Arc<Shared>) -> Result<(), sqlx::Error> {
     let loading = shared.keeper.loading();
     let mut transaction = shared.readers.begin().await?;
     let generation = meta::number(&mut transaction, meta::GENERATION).await?;
     let generation = u64::try_from(generation).unwrap_or(0);
-    loading.done(Resident::load(&mut transaction, generation).await?);
-    Ok(())
+    let loaded = Resident::load(&mut transaction, generation).await?;
+    drop(transaction);
+    loading.done(loaded);
+    catch_up(shared).await.map_err(|error| sqlx::Error::Decode(error.into()))
+}
+
+/// Has the copy take over what was committed since it was made.
+pub(super) async fn catch_up(shared: &Arc<Shared>) -> Result<(), JoinError> {
+    let shared = Arc::clone(shared);
+    tokio::task::spawn_blocking(move || shared.keeper.catch_up()).await
 }
 
 impl Drop for SqliteSnapshot {
@@ -224,7 +310,17 @@ impl Snapshot for SqliteSnapshot {
         indexes: RangeInclusive<u32>,
     ) -> Result<Vec<StoredChunk>, StoreError> {
         let mut reading = self.connection().await;
-        let which = Which::Between(path, indexes);
+        let which = Which::Between(path, *indexes.start(), *indexes.end());
+        rows::chunks(reading.get()?, which).await.map_err(cannot_read)
+    }
+
+    async fn first_chunks_of(
+        &self,
+        path: &DocumentPath,
+        most: usize,
+    ) -> Result<Vec<StoredChunk>, StoreError> {
+        let mut reading = self.connection().await;
+        let which = Which::FirstOf(path, most);
         rows::chunks(reading.get()?, which).await.map_err(cannot_read)
     }
 
@@ -244,32 +340,41 @@ impl Snapshot for SqliteSnapshot {
         depth: usize,
         restriction: &Restriction,
     ) -> Result<Vec<Candidate>, StoreError> {
+        let query = std::slice::from_ref(query);
+        let rankings = self.nearest_to_each(query, depth, restriction).await?;
+        Ok(rankings.into_iter().next().unwrap_or_default())
+    }
+
+    async fn nearest_to_each(
+        &self,
+        queries: &[Embedding],
+        depth: usize,
+        restriction: &Restriction,
+    ) -> Result<Vec<Vec<Candidate>>, StoreError> {
         let depth = depth.min(NEAREST_LIMIT);
-        let values = query.as_slice();
+        self.check(queries).await?;
+        if depth == 0 || queries.is_empty() {
+            return Ok(vec![Vec::new(); queries.len()]);
+        }
+        let passing = self.passing(restriction).await?;
+        let queries = queries.to_vec();
+        if let Some((resident, admission)) = &passing.admission {
+            let (resident, admission) = (Arc::clone(resident), Arc::clone(admission));
+            return nearest::in_memory(resident, queries, depth, admission).await;
+        }
+        let (filter, excluded) = (&restriction.filter, Arc::clone(&passing.excluded));
         let mut reading = self.connection().await;
-        if let Some(expected) = dimension(reading.get()?).await.map_err(cannot_read)?
-            && expected != values.len()
-        {
-            return Err(StoreError::WrongDimension { expected, actual: values.len() });
-        }
-        let excluded =
-            matching::excluded(reading.get()?, &restriction.excluded).await.map_err(cannot_read)?;
-        let filter = &restriction.filter;
-        if let Some(resident) = self.resident() {
-            drop(reading);
-            let admission = resident.admission(filter, excluded);
-            return nearest::in_memory(resident, values.to_vec(), depth, admission).await;
-        }
-        let found = nearest::in_file(reading.get()?, values, depth, filter, &excluded)
+        let found = nearest::in_file(reading.get()?, queries, depth, filter, excluded)
             .await
             .map_err(cannot_read)?;
+        drop(reading);
         self.load_beside();
         Ok(found)
     }
 
     async fn cosine_spread(&self, query: &Embedding) -> Result<Option<Spread>, StoreError> {
         if let Some(resident) = self.resident() {
-            return Ok(resident.spread(query.as_slice()));
+            return nearest::spread_in_memory(resident, query.clone()).await;
         }
         let mut reading = self.connection().await;
         nearest::spread_in_file(reading.get()?, query.as_slice()).await.map_err(cannot_read)
@@ -286,18 +391,16 @@ impl Snapshot for SqliteSnapshot {
             return Ok(Matches::default());
         }
         let vocabulary = self.vocabulary().await?;
+        let passing = self.passing(restriction).await?;
+        let (filter, excluded) = (&restriction.filter, &*passing.excluded);
+        let gate = match &passing.admission {
+            Some((resident, admission)) => {
+                Gate::Resident(Arc::clone(resident), Arc::clone(admission))
+            }
+            None => Gate::File { filter, excluded },
+        };
         let mut reading = self.connection().await;
         let connection = reading.get()?;
-        let excluded =
-            matching::excluded(connection, &restriction.excluded).await.map_err(cannot_read)?;
-        let filter = &restriction.filter;
-        let gate = match self.resident() {
-            Some(resident) => {
-                let admission = resident.admission(filter, excluded.clone());
-                Gate::Resident(resident, Arc::new(admission))
-            }
-            None => Gate::File { filter, excluded: &excluded },
-        };
         matching::ranked(connection, query, vocabulary.as_deref(), depth, &gate)
             .await
             .map_err(cannot_read)

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use sqlx::sqlite::SqliteConnection;
 
+use crate::adapters::store::cosine::has_direction;
 use crate::domain::chunk::{ChunkId, TextHash};
 use crate::ports::Cause;
 
@@ -28,7 +29,7 @@ pub(super) fn decode(bytes: &[u8]) -> Vec<f32> {
     numbers.iter().map(|&number| f32::from_le_bytes(number)).collect()
 }
 
-/// The vectors with these numbers.
+/// The vectors with these numbers. One without a direction is none.
 ///
 /// - `ids`: a JSON array.
 pub(super) async fn of(
@@ -42,7 +43,8 @@ pub(super) async fn of(
     .bind(ids)
     .fetch_all(connection)
     .await?;
-    Ok(rows.into_iter().map(|(id, bytes)| (id, decode(&bytes))).collect())
+    let vectors = rows.into_iter().map(|(id, bytes)| (id, decode(&bytes)));
+    Ok(vectors.filter(|(_, vector)| has_direction(vector)).collect())
 }
 
 /// For each text the first chunk with a vector that was made of it, if there is
@@ -69,46 +71,65 @@ pub(super) async fn chunks_of_texts(
     Ok(rows.into_iter().filter_map(known).collect())
 }
 
-/// Every vector with its number, block by block.
-pub(super) async fn each(
-    connection: &mut SqliteConnection,
+/// Some vectors as the table keeps them.
+pub(super) struct VectorBlock {
     dimension: usize,
-    mut visit: impl FnMut(i64, &[f32]) + Send,
-) -> Result<(), sqlx::Error> {
-    let blocks: Vec<i64> =
-        sqlx::query_scalar("SELECT chunk_id FROM vec_chunks_chunks ORDER BY chunk_id")
-            .fetch_all(&mut *connection)
-            .await?;
-    for block in blocks {
-        let (validity, ids, bytes): (Vec<u8>, Vec<u8>, Vec<u8>) = sqlx::query_as(
-            "SELECT c.validity, c.rowids, v.vectors
-             FROM vec_chunks_chunks c JOIN vec_chunks_vector_chunks00 v ON v.rowid = c.chunk_id
-             WHERE c.chunk_id = ?",
-        )
-        .bind(block)
-        .fetch_one(&mut *connection)
-        .await?;
-        let (ids, _) = ids.as_chunks::<8>();
-        if validity.len() * 8 < ids.len() || bytes.len() != ids.len() * dimension * 4 {
-            return Err(unreadable(block));
-        }
-        let mut row = vec![0.0; dimension];
+    validity: Vec<u8>,
+    ids: Vec<u8>,
+    bytes: Vec<u8>,
+}
+
+/// The numbers of the blocks of vectors, in ascending order.
+pub(super) async fn blocks(connection: &mut SqliteConnection) -> Result<Vec<i64>, sqlx::Error> {
+    sqlx::query_scalar("SELECT chunk_id FROM vec_chunks_chunks ORDER BY chunk_id")
+        .fetch_all(connection)
+        .await
+}
+
+/// Reads a block.
+pub(super) async fn block(
+    connection: &mut SqliteConnection,
+    number: i64,
+    dimension: usize,
+) -> Result<VectorBlock, sqlx::Error> {
+    let (validity, ids, bytes): (Vec<u8>, Vec<u8>, Vec<u8>) = sqlx::query_as(
+        "SELECT c.validity, c.rowids, v.vectors
+         FROM vec_chunks_chunks c JOIN vec_chunks_vector_chunks00 v ON v.rowid = c.chunk_id
+         WHERE c.chunk_id = ?",
+    )
+    .bind(number)
+    .fetch_one(connection)
+    .await?;
+    let rows = ids.len() / 8;
+    if validity.len() * 8 < rows || bytes.len() != rows * dimension * 4 {
+        return Err(unreadable(number));
+    }
+    Ok(VectorBlock { dimension, validity, ids, bytes })
+}
+
+impl VectorBlock {
+    /// More rows than these it does not have.
+    pub(super) fn most_rows(&self) -> usize {
+        self.ids.len() / 8
+    }
+
+    /// Every vector with its number. One without a direction is none.
+    pub(super) fn each(&self, mut visit: impl FnMut(i64, &[f32])) {
+        let (ids, _) = self.ids.as_chunks::<8>();
+        let mut row = vec![0.0; self.dimension];
         for (place, &id) in ids.iter().enumerate() {
-            if validity[place / 8] >> (place % 8) & 1 == 0 {
+            if self.validity[place / 8] >> (place % 8) & 1 == 0 {
                 continue;
             }
-            let (numbers, _) = bytes[place * dimension * 4..].as_chunks::<4>();
+            let (numbers, _) = self.bytes[place * self.dimension * 4..].as_chunks::<4>();
             for (value, &number) in row.iter_mut().zip(numbers) {
                 *value = f32::from_le_bytes(number);
             }
-            // What has no direction is no vector; another program may have
-            // stored it.
-            if row.iter().all(|value| value.is_finite()) {
+            if has_direction(&row) {
                 visit(i64::from_le_bytes(id), &row);
             }
         }
     }
-    Ok(())
 }
 
 fn unreadable(block: i64) -> sqlx::Error {

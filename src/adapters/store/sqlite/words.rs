@@ -5,7 +5,6 @@
 //! and is no larger than a page allows. After any changes, the places are those
 //! that the same chunks counted afresh would have.
 
-use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
@@ -39,6 +38,10 @@ const CHUNKS: i64 = 4096;
 /// Chunks of a document of which its language is read at most.
 const SAMPLED: i64 = 64;
 
+/// What ids are reduced by before they are added up, so that no sum overflows: a
+/// prime.
+const ID_MODULUS: i64 = 1_000_003;
+
 /// The most places that a query reads: words that stand almost everywhere decide
 /// nothing, and are left out where rarer ones are there.
 const PLACES: u64 = 400_000;
@@ -67,7 +70,7 @@ struct Counted {
     totals: Totals,
 }
 
-/// How many chunks were counted, how many words they have, and the sum of their
+/// How many chunks were counted, how many words they have, and a sum over their
 /// ids, which tells whether another program changed the chunks since.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Totals {
@@ -98,7 +101,7 @@ impl Totals {
     fn count(&mut self, id: i64, words: u32, sign: i64) {
         self.chunks += sign;
         self.words += sign * i64::from(words);
-        self.ids = self.ids.wrapping_add(id.wrapping_mul(sign));
+        self.ids += sign * (id % ID_MODULUS);
     }
 }
 
@@ -149,7 +152,7 @@ impl Changes {
         let after = Totals {
             chunks: before.chunks + totals.chunks,
             words: before.words + totals.words,
-            ids: before.ids.wrapping_add(totals.ids),
+            ids: before.ids + totals.ids,
         };
         after.write(connection).await
     }
@@ -302,10 +305,13 @@ pub(super) async fn clear(connection: &mut SqliteConnection) -> Result<(), sqlx:
 /// the rules of this program.
 pub(super) async fn are_current(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
     let counted = Totals::read(connection).await?;
-    let (chunks, ids): (i64, i64) =
-        sqlx::query_as("SELECT count(*), coalesce(sum(id), 0) FROM chunks")
-            .fetch_one(&mut *connection)
-            .await?;
+    let (chunks, ids): (i64, i64) = sqlx::query_as(
+        "SELECT count(*), coalesce(sum(id % ?), 0) FROM chunks
+         WHERE document_id IN (SELECT id FROM documents)",
+    )
+    .bind(ID_MODULUS)
+    .fetch_one(&mut *connection)
+    .await?;
     Ok(follow_rules(connection).await? && (counted.chunks, counted.ids) == (chunks, ids))
 }
 
@@ -324,7 +330,8 @@ pub(super) async fn follow_rules(connection: &mut SqliteConnection) -> Result<bo
 pub(super) async fn recount(connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
     clear(connection).await?;
     sqlx::query("UPDATE documents SET language = NULL").execute(&mut *connection).await?;
-    let mut documents: HashMap<i64, (Language, Option<String>)> = HashMap::new();
+    // The chunks of a document follow one another.
+    let mut current: Option<(i64, Language, Option<String>)> = None;
     let mut after = 0;
     let mut counted = 0;
     loop {
@@ -340,13 +347,16 @@ pub(super) async fn recount(connection: &mut SqliteConnection) -> Result<u64, sq
         let mut changes = Changes::default();
         for chunk in chunks {
             let document = chunk.document;
-            if let Entry::Vacant(unknown) = documents.entry(document) {
-                unknown.insert(recognise(connection, document).await?);
-            }
-            if let Some((language, beginning)) = documents.get(&document) {
-                let text = chunk.text(*language, beginning.as_deref());
-                changes.add(text.id, text.language, text.columns);
-            }
+            let known = current.take().filter(|(known, ..)| *known == document);
+            let (_, language, beginning) = match known {
+                Some(known) => current.insert(known),
+                None => {
+                    let (language, beginning) = recognise(connection, document).await?;
+                    current.insert((document, language, beginning))
+                }
+            };
+            let text = chunk.text(*language, beginning.as_deref());
+            changes.add(text.id, text.language, text.columns);
         }
         changes.write(connection).await?;
     }
@@ -375,7 +385,7 @@ impl FromRow<'_, SqliteRow> for Chunk {
             document: row.try_get_unchecked("document")?,
             heading: row.try_get_unchecked("heading")?,
             context: row.try_get_unchecked("context")?,
-            content: row.try_get_unchecked("content")?,
+            content: row.try_get_unchecked::<Option<String>, _>("content")?.unwrap_or_default(),
             title: row.try_get_unchecked("title")?,
             path: row.try_get_unchecked("path")?,
             language: row.try_get_unchecked("language")?,
@@ -413,7 +423,8 @@ async fn recognise(
     document: i64,
 ) -> Result<(Language, Option<String>), sqlx::Error> {
     let texts: Vec<String> = sqlx::query_scalar(
-        "SELECT content FROM chunks WHERE document_id = ? ORDER BY chunk_index LIMIT ?",
+        "SELECT coalesce(content, '') FROM chunks WHERE document_id = ?
+         ORDER BY chunk_index LIMIT ?",
     )
     .bind(document)
     .bind(SAMPLED)

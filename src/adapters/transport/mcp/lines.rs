@@ -4,6 +4,7 @@
 //! messages, outlives them, and holds the end of input back until every
 //! request that was read has its answer on the way.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::collections::VecDeque;
 use std::io;
@@ -30,6 +31,7 @@ use tokio::sync::oneshot;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::adapters::transport::mcp::surrogates;
 use crate::ports::transport::Stop;
 
 /// A longer line is dropped and answered with an error.
@@ -114,6 +116,10 @@ impl<R: AsyncRead + Unpin + Send> Lines<R> {
             return Ok(());
         }
         let value: Value = serde_json::from_slice(line)
+            .or_else(|error| match surrogates::mended(line) {
+                Cow::Owned(line) => serde_json::from_slice(&line),
+                Cow::Borrowed(_) => Err(error),
+            })
             .map_err(|error| Complaint::unreadable(format!("the line is not JSON: {error}")))?;
         match value {
             // Revision 2025-03-26 allows batches; each message is answered by itself.

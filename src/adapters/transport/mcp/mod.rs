@@ -12,6 +12,8 @@ mod unknown;
 
 mod progress;
 
+mod surrogates;
+
 pub(super) mod lines;
 
 #[cfg(test)]

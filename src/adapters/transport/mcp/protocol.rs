@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::adapters::json;
 use crate::adapters::transport::mcp::arguments::Arguments;
+use crate::domain::graph::GraphRequest;
 use crate::domain::search::SearchRequest;
 use crate::ports::transport::Refused;
 
@@ -37,6 +38,39 @@ pub(super) fn search_request(given: &mut Arguments) -> Result<SearchRequest, Err
         mmr_lambda: given.number("mmr_lambda")?,
         mmr_same_doc_penalty: given.number("mmr_same_doc_penalty")?,
         parent_retriever: given.flag("parent_retriever")?,
+    })
+}
+
+/// Reads the arguments of `get_connection_graph`.
+///
+/// # Errors
+///
+/// -32602 if an argument is missing or of another type than its schema says.
+pub(super) fn graph_request(mut given: Arguments) -> Result<GraphRequest, ErrorData> {
+    Ok(GraphRequest {
+        start: given.required_text("start")?,
+        depth: given.count("depth")?,
+        fan_out: given.count("fan_out")?,
+        min_similarity: given.number("min_similarity")?,
+        seed_strategy: given.text("seed_strategy")?,
+        dedup_by_path: given.flag("dedup_by_path")?.unwrap_or_default(),
+        category: given.text("category")?,
+        topic: given.text("topic")?,
+        exclude_paths: given.texts("exclude_paths")?.unwrap_or_default(),
+        max_nodes: given.count("max_nodes")?,
+        max_seed_chunks: given.count("max_seed_chunks")?,
+        path_globs: given.texts("path_globs")?,
+        exclude_globs: given.texts("exclude_globs")?.unwrap_or_default(),
+        tags_any: given.texts("tags_any")?.unwrap_or_default(),
+        tags_all: given.texts("tags_all")?.unwrap_or_default(),
+        date_from: given.text("date_from")?,
+        date_to: given.text("date_to")?,
+        fields: given.text_lists("fields")?,
+        fields_not: given.text_lists("fields_not")?,
+        min_quality: given.number("min_quality")?,
+        include_low_quality: given.flag("include_low_quality")?.unwrap_or_default(),
+        order: given.text("order")?,
+        time_budget_ms: given.count("time_budget_ms")?,
     })
 }
 
@@ -129,6 +163,69 @@ mod tests {
                 parent_retriever: Some(true),
             })
         );
+    }
+
+    // MCP-59 GRAPH-01 GRAPH-02 GRAPH-03 GRAPH-04 GRAPH-05 GRAPH-06 GRAPH-07 GRAPH-08 GRAPH-09
+    // GRAPH-10 GRAPH-B01 GRAPH-B04 GRAPH-B05 SRCH-B11
+    #[test]
+    fn every_parameter_of_a_graph_arrives() {
+        let request = graph_request(Arguments::new(Some(rmcp::model::object(json!({
+            "start": "a b/ü.md",
+            "depth": 3,
+            "fan_out": 20,
+            "min_similarity": 0.5,
+            "seed_strategy": "centroid",
+            "dedup_by_path": true,
+            "category": "deep-dive",
+            "topic": "mcp",
+            "exclude_paths": ["b.md", "c.md"],
+            "max_nodes": 2000,
+            "max_seed_chunks": 1,
+            "path_globs": ["docs/**"],
+            "exclude_globs": ["docs/draft/**"],
+            "tags_any": ["a", "b"],
+            "tags_all": ["c"],
+            "date_from": "2026-01-01",
+            "date_to": "2026-12-31",
+            "fields": { "status": ["open"] },
+            "fields_not": { "owner": ["x", "y"] },
+            "min_quality": 0.25,
+            "include_low_quality": true,
+            "order": "best_first",
+            "time_budget_ms": 4_294_967_295_u32,
+        })))));
+        assert_eq!(
+            request,
+            Ok(GraphRequest {
+                start: "a b/ü.md".into(),
+                depth: Some(3),
+                fan_out: Some(20),
+                min_similarity: Some(0.5),
+                seed_strategy: Some("centroid".into()),
+                dedup_by_path: true,
+                category: Some("deep-dive".into()),
+                topic: Some("mcp".into()),
+                exclude_paths: vec!["b.md".into(), "c.md".into()],
+                max_nodes: Some(2000),
+                max_seed_chunks: Some(1),
+                path_globs: Some(vec!["docs/**".into()]),
+                exclude_globs: vec!["docs/draft/**".into()],
+                tags_any: vec!["a".into(), "b".into()],
+                tags_all: vec!["c".into()],
+                date_from: Some("2026-01-01".into()),
+                date_to: Some("2026-12-31".into()),
+                fields: BTreeMap::from([("status".into(), vec!["open".into()])]),
+                fields_not: BTreeMap::from([("owner".into(), vec!["x".into(), "y".into()])]),
+                min_quality: Some(0.25),
+                include_low_quality: true,
+                order: Some("best_first".into()),
+                time_budget_ms: Some(u32::MAX),
+            })
+        );
+        let bare = graph_request(Arguments::new(Some(rmcp::model::object(json!({
+            "start": "a.md", "depth": null, "tags_any": null, "no_such_name": 1,
+        })))));
+        assert_eq!(bare, Ok(GraphRequest { start: "a.md".into(), ..GraphRequest::default() }));
     }
 
     // SRCH-15 SRCH-95

@@ -126,6 +126,11 @@ impl McpServer {
                 let outcome = isolated(self.handler.document(path)).await;
                 protocol::object_result(outcome.map(|answer| json::document(&answer)))
             }
+            tools::GET_CONNECTION_GRAPH => {
+                let request = protocol::graph_request(given)?;
+                let outcome = isolated(self.handler.graph(request)).await;
+                protocol::object_result(outcome.map(|graph| json::graph(&graph)))
+            }
             tools::LIST_TOPICS => {
                 let outcome = isolated(self.handler.topics()).await;
                 protocol::array_result("topics", outcome.map(|groups| json::topics(&groups)))

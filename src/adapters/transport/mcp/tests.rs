@@ -15,12 +15,19 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use crate::adapters::transport::stdio::StdioTransport;
+use crate::domain::chunk::ChunkId;
 use crate::domain::chunk::LineRange;
 use crate::domain::chunk::Span;
+use crate::domain::graph::Graph;
+use crate::domain::graph::GraphRequest;
+use crate::domain::graph::Node;
+use crate::domain::graph::SeedStrategy;
+use crate::domain::graph::Truncation;
 use crate::domain::highlights::Highlight;
 use crate::domain::search::Expansion;
 use crate::domain::search::FilterEcho;
 use crate::domain::search::Hit;
+use crate::domain::search::ScoreKind;
 use crate::domain::search::SearchAnswer;
 use crate::domain::search::SearchRequest;
 use crate::domain::topics::TopicFolder;
@@ -65,6 +72,19 @@ impl Handler for Sample {
             });
         }
         Err(Refused { message: "not found".into() })
+    }
+
+    async fn graph(&self, request: GraphRequest) -> Result<Graph, Refused> {
+        match request.start.as_str() {
+            "wait" => {
+                self.begun.notify_one();
+                self.may_end.notified().await;
+                Ok(Graph::default())
+            }
+            "a.md" => Ok(Graph { start_path: request.start, ..Graph::default() }),
+            "full.md" => Ok(full_graph()),
+            _ => Err(Refused { message: "not in the index".into() }),
+        }
     }
 
     async fn topics(&self) -> Result<Vec<TopicGroup>, Refused> {
@@ -134,9 +154,48 @@ fn full_answer() -> SearchAnswer {
         confidence: Some(0.25),
         min_quality: 0.3,
         filter,
+        score_kind: ScoreKind::Reranked,
         degraded: vec!["vector"],
         pending_chunks: 7,
         warnings: vec!["w".into()],
+    }
+}
+
+fn full_graph() -> Graph {
+    let seed = Node {
+        parent: None,
+        depth: 0,
+        chunk: ChunkId(1),
+        score: 1.0,
+        path: "full.md".into(),
+        heading: None,
+        title: None,
+        topic: None,
+        snippet: String::new(),
+        lines: None,
+        symbol_kind: None,
+        uri: None,
+    };
+    let found = Node {
+        parent: Some(0),
+        heading: Some("H".into()),
+        title: Some("T".into()),
+        topic: Some("t".into()),
+        lines: Some(LineRange { start: 1, end: 2 }),
+        symbol_kind: Some("function".into()),
+        uri: Some("kb://doc/a.md".into()),
+        ..seed.clone()
+    };
+    Graph {
+        start_path: "full.md".into(),
+        truncation: vec![
+            Truncation::seed_chunks(1, SeedStrategy::AllChunks),
+            Truncation::node_budget(2),
+            Truncation::time_budget(5),
+        ],
+        nodes: vec![seed, found],
+        warnings: vec!["w".into()],
+        ..Graph::default()
     }
 }
 
@@ -300,7 +359,9 @@ async fn the_list_of_tools_is_one_page_that_is_stale_at_once() {
     assert_eq!(result.get("nextCursor"), None);
     let names: Vec<&str> =
         result["tools"].as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["search", "get_document", "list_topics", "rebuild_index"]);
+    let expected =
+        ["search", "get_document", "get_connection_graph", "list_topics", "rebuild_index"];
+    assert_eq!(names, expected);
 }
 
 // MCP-08 MCP-B02 MCP-B03
@@ -325,6 +386,8 @@ async fn structured_content_satisfies_the_output_schema_and_equals_the_text() {
         ("search", json!({ "query": "q" })),
         ("search", json!({ "query": "full" })),
         ("get_document", json!({ "path": "a.md" })),
+        ("get_connection_graph", json!({ "start": "a.md" })),
+        ("get_connection_graph", json!({ "start": "full.md", "depth": 99 })),
         ("list_topics", json!({})),
         ("rebuild_index", json!({})),
         ("rebuild_index", json!({ "force": true })),
@@ -438,7 +501,7 @@ async fn a_panic_is_answered_with_the_envelope_and_the_session_lives_on() {
     session.assert_alive().await;
 }
 
-// MCP-12 SRCH-183
+// MCP-12 SRCH-183 GRAPH-12
 #[tokio::test]
 async fn arguments_that_do_not_fit_are_a_protocol_error() {
     let mut session = Session::new().await;
@@ -454,6 +517,13 @@ async fn arguments_that_do_not_fit_are_a_protocol_error() {
         ("search", json!({ "query": "q", "mmr": "yes" })),
         ("search", json!([1])),
         ("get_document", json!({})),
+        ("get_connection_graph", json!({})),
+        ("get_connection_graph", json!({ "start": ["a.md"] })),
+        ("get_connection_graph", json!({ "start": "a.md", "depth": -1 })),
+        ("get_connection_graph", json!({ "start": "a.md", "max_nodes": 4_294_967_296_u64 })),
+        ("get_connection_graph", json!({ "start": "a.md", "fan_out": 2.5 })),
+        ("get_connection_graph", json!({ "start": "a.md", "dedup_by_path": "yes" })),
+        ("get_connection_graph", json!({ "start": "a.md", "exclude_paths": "b.md" })),
         ("rebuild_index", json!({ "force": 1 })),
         ("no_such_tool", json!({})),
     ] {
@@ -616,11 +686,30 @@ async fn a_client_that_says_nothing_and_leaves_is_no_error() {
     serving.await.unwrap().unwrap();
 }
 
+// MCP-11 GRAPH-67
 #[tokio::test]
-async fn a_cancelled_search_is_given_up_and_does_not_hold_up_the_end() {
+async fn a_graph_that_is_refused_is_answered_with_the_envelope() {
     let mut session = Session::new().await;
-    let call = json!({ "name": "search", "arguments": { "query": "wait" } });
-    session.send(&request(7, "tools/call", &call)).await;
+    let answer = session.call("get_connection_graph", json!({ "start": "b.md" })).await;
+    assert_eq!(answer["result"]["isError"], true);
+    let text = answer["result"]["content"][0]["text"].as_str().unwrap();
+    assert_eq!(text, "{\n  \"error\": \"not in the index\"\n}");
+}
+
+// MCP-B12 GRAPH-B04
+#[tokio::test]
+async fn a_cancelled_call_is_given_up_and_does_not_hold_up_the_end() {
+    for call in [
+        json!({ "name": "search", "arguments": { "query": "wait" } }),
+        json!({ "name": "get_connection_graph", "arguments": { "start": "wait" } }),
+    ] {
+        a_cancelled_call_is_given_up(&call).await;
+    }
+}
+
+async fn a_cancelled_call_is_given_up(call: &Value) {
+    let mut session = Session::new().await;
+    session.send(&request(7, "tools/call", call)).await;
     session.sample.begun.notified().await;
     let cancel = json!({
         "jsonrpc": "2.0",
@@ -660,4 +749,19 @@ async fn progress_is_told_only_to_who_asked_for_it() {
     };
     assert_eq!(told.last(), Some(&told_at(3.0)));
     assert_eq!(told.first(), Some(&told_at(1.0)));
+}
+
+// SRCH-180 SRCH-184
+#[tokio::test]
+async fn half_a_character_in_a_query_is_taken_for_the_replacement_character() {
+    let mut session = Session::new().await;
+    for query in [r"\ud800", r"refuse\ud83d", r"\udc00\ud800 \ud83d\ude00", r"\u0000", r"\ufffe"] {
+        let line = format!(
+            r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"search","arguments":{{"query":"{query}"}}}}}}"#
+        );
+        session.send_bytes(line.as_bytes()).await;
+        let answer = session.receive().await;
+        assert_eq!(answer["id"], 7, "{answer}");
+        assert_eq!(answer["result"]["isError"], false, "{answer}");
+    }
 }

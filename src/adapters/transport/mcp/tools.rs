@@ -1,5 +1,7 @@
 //! The tools on offer: names, descriptions for a model, and JSON schemas.
 
+mod graph;
+
 use std::sync::Arc;
 use std::sync::LazyLock;
 
@@ -10,11 +12,13 @@ use serde_json::json;
 
 pub(super) const SEARCH: &str = "search";
 pub(super) const GET_DOCUMENT: &str = "get_document";
+pub(super) const GET_CONNECTION_GRAPH: &str = "get_connection_graph";
 pub(super) const LIST_TOPICS: &str = "list_topics";
 pub(super) const REBUILD_INDEX: &str = "rebuild_index";
 
 /// In the order in which they are listed.
-pub(super) const NAMES: [&str; 4] = [SEARCH, GET_DOCUMENT, LIST_TOPICS, REBUILD_INDEX];
+pub(super) const NAMES: [&str; 5] =
+    [SEARCH, GET_DOCUMENT, GET_CONNECTION_GRAPH, LIST_TOPICS, REBUILD_INDEX];
 
 /// What a client is told about the server as a whole. Clients cut it off at
 /// 2,048 characters, so the most important comes first.
@@ -26,7 +30,9 @@ could be about the user's own notes, decisions, projects or documents.
 1. `search` finds passages. A hit's `content` is an excerpt; its `path` names the document.
 2. `get_document` with that exact `path` returns the whole document. Open a document before you \
 rely on it, quote it or dismiss it, and cite the `path` of every document that you used.
-3. If the first search misses, search again with other words: those of the documents found, the \
+3. `get_connection_graph` from a good document's `path` shows what else is near in meaning, \
+also in other words than yours.
+4. If the first search misses, search again with other words: those of the documents found, the \
 user's own language, a narrower or wider question. `list_topics` tells which values the filters \
 `category` and `topic` take.
 
@@ -100,7 +106,7 @@ total_chunks, duration_ms}. `error` beside the counters: the run finished, but n
 
 /// The tools, in the order of [`NAMES`].
 pub(super) fn all() -> &'static [Tool] {
-    static TOOLS: LazyLock<[Tool; 4]> = LazyLock::new(|| {
+    static TOOLS: LazyLock<[Tool; 5]> = LazyLock::new(|| {
         [
             reading(SEARCH, "Search the knowledge base", SEARCH_DESCRIPTION)
                 .with_input(search_input())
@@ -111,6 +117,9 @@ pub(super) fn all() -> &'static [Tool] {
                     &["path"],
                 ))
                 .with_output(document_output()),
+            reading(GET_CONNECTION_GRAPH, "Explore what is connected", graph::DESCRIPTION)
+                .with_input(graph::input())
+                .with_output(graph::output()),
             reading(LIST_TOPICS, "List topics", LIST_TOPICS_DESCRIPTION)
                 .with_input(input(&json!({}), &[]))
                 .with_output(topics_output()),
@@ -278,7 +287,12 @@ fn search_output() -> Value {
                 "excluded_terms": texts("What the query excluded."),
             },
         },
-        "degraded": texts("What could not take part in this search: vector, fulltext."),
+        "score_kind": {
+            "type": "string",
+            "enum": ["rrf", "rerank"],
+            "description": "What the scores are: sums of reciprocal ranks, or the reranker's own.",
+        },
+        "degraded": texts("What could not take part in this search: vector, fulltext, reranker."),
         "pending_chunks": count("Chunks that only their words can find yet; their vectors follow."),
         "warnings": texts("Remarks about the request."),
     });
@@ -469,6 +483,44 @@ mod tests {
         assert_eq!(tool(SEARCH).input_schema["required"], json!(["query"]));
     }
 
+    // MCP-59 GRAPH-B01 GRAPH-B04 GRAPH-B05 SRCH-B11
+    #[test]
+    fn the_graph_has_its_parameters_and_requires_the_start() {
+        let stable = [
+            ("start", "string"),
+            ("depth", "integer"),
+            ("fan_out", "integer"),
+            ("min_similarity", "number"),
+            ("seed_strategy", "string"),
+            ("dedup_by_path", "boolean"),
+            ("category", "string"),
+            ("topic", "string"),
+            ("exclude_paths", "array"),
+            ("max_nodes", "integer"),
+            ("max_seed_chunks", "integer"),
+        ];
+        let additive = [
+            ("path_globs", "array"),
+            ("exclude_globs", "array"),
+            ("tags_any", "array"),
+            ("tags_all", "array"),
+            ("date_from", "string"),
+            ("date_to", "string"),
+            ("fields", "object"),
+            ("fields_not", "object"),
+            ("min_quality", "number"),
+            ("include_low_quality", "boolean"),
+            ("order", "string"),
+            ("time_budget_ms", "integer"),
+        ];
+        let parameters = parameters(GET_CONNECTION_GRAPH);
+        assert_eq!(parameters.len(), stable.len() + additive.len());
+        for (name, kind) in stable.into_iter().chain(additive) {
+            assert_eq!(parameters[name]["type"], kind, "{name}");
+        }
+        assert_eq!(tool(GET_CONNECTION_GRAPH).input_schema["required"], json!(["start"]));
+    }
+
     // MCP-14 MCP-35 MCP-50
     #[test]
     fn the_other_tools_have_theirs() {
@@ -529,6 +581,7 @@ mod tests {
         for (name, words) in [
             (SEARCH, &["\"...\"", "-async", "three characters", "exclusions only is refused"][..]),
             (GET_DOCUMENT, &["one spelling", "not found"]),
+            (GET_CONNECTION_GRAPH, &["similarity", "after search", "excerpt"]),
             (LIST_TOPICS, &["values the search filters"]),
             (REBUILD_INDEX, &["One run at a time", "Meanwhile, searches"]),
         ] {
@@ -542,7 +595,13 @@ mod tests {
     // MCP-B01
     #[test]
     fn the_instructions_tell_how_the_tools_go_together() {
-        for word in ["`search`", "`get_document`", "`list_topics`", "`low_confidence: true`"] {
+        for word in [
+            "`search`",
+            "`get_document`",
+            "`get_connection_graph`",
+            "`list_topics`",
+            "`low_confidence: true`",
+        ] {
             assert!(INSTRUCTIONS.contains(word), "{word}");
         }
     }

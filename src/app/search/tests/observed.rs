@@ -139,6 +139,14 @@ impl Snapshot for View {
         self.snapshot.chunks_between(path, indexes).await
     }
 
+    async fn first_chunks_of(
+        &self,
+        path: &DocumentPath,
+        most: usize,
+    ) -> Result<Vec<StoredChunk>, StoreError> {
+        self.snapshot.first_chunks_of(path, most).await
+    }
+
     async fn embeddings(&self, ids: &[ChunkId]) -> Result<Vec<Option<Embedding>>, StoreError> {
         self.snapshot.embeddings(ids).await
     }
