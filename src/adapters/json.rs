@@ -376,6 +376,7 @@ mod tests {
                 "low_confidence": false,
                 "filter_applied": {},
                 "min_quality": 0.0,
+                "score_kind": "rrf",
             })
         );
     }

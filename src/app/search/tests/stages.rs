@@ -168,11 +168,19 @@ async fn widening_does_not_change_what_diversity_picks() {
 // SRCH-135
 #[tokio::test]
 async fn neighbours_come_along_whatever_a_filter_or_an_exclusion_says_of_them() {
-    let text = "## First\n\nTBD\n\n## Second\n\nChoose a new password before the old one is gone.\nIt has twelve signs \
-                or more, and nobody else knows it.\n\n\
-                ## Third\n\nThe temporary code is for guests.\n";
-    let bench = Bench::new(&[("a.md", text)]);
+    let bench = Bench::new(&[("a.md", "Only a place for chunks, which are put in here below.\n")]);
     bench.run().await;
+    let document = (*bench.chunks_of("a.md").await[0].document).clone();
+    let part = |content: &str, quality| {
+        let chunk = Chunk { content: content.to_owned(), ..Chunk::default() };
+        NewChunk { chunk, quality, embedding: None }
+    };
+    let chunks = vec![
+        part("TBD", 0.1),
+        part("Choose a new password before the old one is gone.", 1.0),
+        part("The temporary code is for guests.", 1.0),
+    ];
+    bench.indexer.store.apply(vec![Change::Put { document, chunks }]).await.unwrap();
     let request = |parent| SearchRequest {
         parent_retriever: Some(parent),
         ..query("choose a new password -temporary")
