@@ -344,6 +344,7 @@ mod tests {
                 }],
                 "low_confidence": false,
                 "filter_applied": {},
+                "score_kind": "rrf",
             })
         );
     }
