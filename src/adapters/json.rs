@@ -9,6 +9,7 @@ use serde::Serializer;
 use serde_json::Value;
 use serde_json::json;
 
+use crate::domain::highlights::Highlight;
 use crate::domain::search::Expansion;
 use crate::domain::search::FilterEcho;
 use crate::domain::search::Hit;
@@ -29,7 +30,9 @@ pub fn search_answer(answer: &SearchAnswer) -> Value {
     value_of(&SearchShape {
         results: answer.hits.iter().map(HitShape::from).collect(),
         low_confidence: answer.low_confidence,
+        confidence: answer.confidence.map(single),
         filter_applied: FilterShape::from(&answer.filter),
+        min_quality: single(answer.min_quality),
         score_kind: answer.score_kind.as_str(),
         degraded: &answer.degraded,
         pending_chunks: (answer.pending_chunks > 0).then_some(answer.pending_chunks),
@@ -100,7 +103,10 @@ fn value_of<T: Serialize>(shape: &T) -> Value {
 struct SearchShape<'a> {
     results: Vec<HitShape<'a>>,
     low_confidence: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confidence: Option<f64>,
     filter_applied: FilterShape<'a>,
+    min_quality: f64,
     score_kind: &'static str,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     degraded: &'a [&'static str],
@@ -112,8 +118,7 @@ struct SearchShape<'a> {
 
 #[derive(Serialize)]
 struct HitShape<'a> {
-    #[serde(serialize_with = "shortest")]
-    score: f32,
+    score: f64,
     path: &'a str,
     title: Option<&'a str>,
     heading: Option<&'a str>,
@@ -123,6 +128,8 @@ struct HitShape<'a> {
     content: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     match_spans: Option<Vec<SpanShape>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    highlights: Option<Vec<HighlightShape>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     expanded_from: Option<ExpansionShape>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -141,7 +148,7 @@ struct HitShape<'a> {
 impl<'a> From<&'a Hit> for HitShape<'a> {
     fn from(hit: &'a Hit) -> Self {
         Self {
-            score: hit.score,
+            score: single(hit.score),
             path: &hit.path,
             title: hit.title.as_deref(),
             heading: hit.heading.as_deref(),
@@ -152,6 +159,10 @@ impl<'a> From<&'a Hit> for HitShape<'a> {
             match_spans: hit.match_spans.as_ref().map(|spans| {
                 spans.iter().map(|span| SpanShape { start: span.start, end: span.end }).collect()
             }),
+            highlights: hit
+                .highlights
+                .as_ref()
+                .map(|found| found.iter().map(HighlightShape::from).collect()),
             expanded_from: hit.expanded_from.map(ExpansionShape::from),
             start_line: hit.lines.map(|lines| lines.start),
             end_line: hit.lines.map(|lines| lines.end),
@@ -168,6 +179,20 @@ impl<'a> From<&'a Hit> for HitShape<'a> {
 struct SpanShape {
     start: usize,
     end: usize,
+}
+
+#[derive(Serialize)]
+struct HighlightShape {
+    start: usize,
+    end: usize,
+    line: u32,
+}
+
+impl From<&Highlight> for HighlightShape {
+    fn from(highlight: &Highlight) -> Self {
+        let Highlight { span, line } = *highlight;
+        Self { start: span.start, end: span.end, line }
+    }
 }
 
 #[derive(Serialize)]
@@ -284,9 +309,14 @@ struct RebuildShape<'a> {
 
 /// A JSON value keeps 64-bit numbers only. The 64-bit number nearest to the
 /// shortest decimal of a 32-bit one is written as that same decimal.
+fn single(number: f32) -> f64 {
+    number.to_string().parse().unwrap_or_else(|_| f64::from(number))
+}
+
+/// Writes a number in this way.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
-fn shortest<S: Serializer>(score: &f32, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_f64(score.to_string().parse().unwrap_or_else(|_| f64::from(*score)))
+fn shortest<S: Serializer>(number: &f32, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(single(*number))
 }
 
 #[cfg(test)]
@@ -308,6 +338,7 @@ mod tests {
             tags: Vec::new(),
             content: "text".into(),
             match_spans: None,
+            highlights: None,
             expanded_from: None,
             lines: None,
             symbol_kind: None,
@@ -323,7 +354,7 @@ mod tests {
     }
 
     // SRCH-160 SRCH-161 SRCH-162 SRCH-163 SRCH-164 SRCH-165 SRCH-166 SRCH-167
-    // SRCH-168 SRCH-174 SRCH-175 SRCH-177 SRCH-B19
+    // SRCH-168 SRCH-174 SRCH-175 SRCH-177 SRCH-140 SRCH-B19
     #[test]
     fn a_bare_hit_has_the_members_that_are_always_there_and_no_other() {
         assert_eq!(
@@ -345,6 +376,7 @@ mod tests {
                 "low_confidence": false,
                 "filter_applied": {},
                 "score_kind": "rrf",
+                "min_quality": 0.0,
             })
         );
     }
@@ -360,6 +392,7 @@ mod tests {
             date: Some("2026-01-01".into()),
             tags: vec!["code".into()],
             match_spans: Some(vec![Span { start: 0, end: 4 }]),
+            highlights: Some(vec![Highlight { span: Span { start: 1, end: 3 }, line: 7 }]),
             expanded_from: Some(Expansion::Adjacent { from_index: 1, to_index: 3 }),
             lines: Some(LineRange { start: 7, end: 9 }),
             symbol_kind: Some("function".into()),
@@ -381,6 +414,7 @@ mod tests {
                 "tags": ["code"],
                 "content": "text",
                 "match_spans": [{ "start": 0, "end": 4 }],
+                "highlights": [{ "start": 1, "end": 3, "line": 7 }],
                 "expanded_from": { "kind": "adjacent", "from_index": 1, "to_index": 3 },
                 "start_line": 7,
                 "end_line": 9,
@@ -404,11 +438,25 @@ mod tests {
         );
     }
 
-    // SRCH-150
+    // SRCH-B12 SRCH-B16
+    #[test]
+    fn confidence_and_the_threshold_of_quality_are_numbers_beside_the_filters() {
+        let answer =
+            SearchAnswer { confidence: Some(0.1), min_quality: 0.3, ..SearchAnswer::default() };
+        let json = search_answer(&answer);
+        assert_eq!((&json["confidence"], &json["min_quality"]), (&json!(0.1), &json!(0.3)));
+        assert_eq!(json["filter_applied"], json!({}));
+        assert_eq!(search_answer(&SearchAnswer::default()).get("confidence"), None);
+    }
+
+    // SRCH-150 SRCH-B17
     #[test]
     fn no_match_is_an_empty_array_and_not_an_absent_one() {
-        let hit = Hit { match_spans: Some(Vec::new()), ..bare_hit() };
-        assert_eq!(answer_of(hit)["results"][0]["match_spans"], json!([]));
+        let none = (Some(Vec::new()), Some(Vec::new()));
+        let hit = Hit { match_spans: none.0, highlights: none.1, ..bare_hit() };
+        let answer = answer_of(hit);
+        assert_eq!(answer["results"][0]["match_spans"], json!([]));
+        assert_eq!(answer["results"][0]["highlights"], json!([]));
     }
 
     #[test]

@@ -238,6 +238,9 @@ pub struct SearchSettings {
     pub min_quality: f32,
     /// See [`low_confidence`](crate::domain::confidence); 0 switches it off.
     pub min_confidence_ratio: f64,
+    /// How long a search waits for the model to embed its query before the text
+    /// alone answers it; as long as it takes if none.
+    pub max_embed_wait: Option<Duration>,
     /// How long a reranker may take for one search; as long as it takes if there
     /// is no limit.
     pub rerank_timeout: Option<Duration>,
@@ -373,6 +376,7 @@ impl Default for SearchSettings {
         Self {
             min_quality: 0.3,
             min_confidence_ratio: 1.5,
+            max_embed_wait: None,
             rerank_timeout: None,
             adaptive: true,
             rank_constant: RankConstant::default(),

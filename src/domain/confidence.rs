@@ -1,4 +1,5 @@
-//! Low confidence: whether the scores of an answer are flat.
+//! Confidence: whether the scores of an answer are flat, and how sure its best
+//! hit is.
 
 /// How far the best score has to stand out from the mean for an answer to
 /// count as sure: finite and not negative, where 0 means that it always does.
@@ -84,6 +85,65 @@ pub fn low_confidence(scores: &[f32], ratio: ConfidenceRatio) -> bool {
     mean > 0.0 && ratio.0 > 0.0 && max / mean < ratio.0
 }
 
+/// Among fewer chunks than this none can stand out far enough to tell anything:
+/// of n scores the greatest lies at most √(n − 1) standard deviations above
+/// their mean.
+pub const FEWEST_CHUNKS: u64 = 50;
+
+/// What speaks for the best hit of an answer, none where it is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Evidence {
+    /// The logit that a reranker gave it: nothing else counts then.
+    pub logit: Option<f32>,
+    /// By how many standard deviations its cosine similarity stands out from
+    /// that of all chunks.
+    pub meaning: Option<f32>,
+    /// By how many standard deviations its score by words stands out from that
+    /// of all chunks.
+    pub words: Option<f32>,
+}
+
+/// By so many standard deviations a best hit stands out that is as likely to be
+/// an answer as not.
+const EVEN: f32 = 4.0;
+
+/// Scores of words stand out by this many times as much as similarities do,
+/// since most chunks have none of the words.
+const WORDS_STAND_OUT: f32 = 3.0;
+
+/// How sure the best hit of an answer is.
+///
+/// With a reranker, the logistic function of its logit, which such models are
+/// trained to make a probability of. Without one, the logistic function of the
+/// number of standard deviations by which the hit stands out, less 4: those of
+/// its meaning, or a third of those of its words, whichever is more.
+///
+/// - Returns a number from 0 to 1; none where nothing is known of the hit.
+///
+/// ```
+/// use grooveseek::domain::confidence::{Evidence, confidence};
+///
+/// let sure = Evidence { meaning: Some(7.0), words: Some(9.0), ..Evidence::default() };
+/// assert!(confidence(sure).unwrap() > 0.9);
+/// let unsure = Evidence { logit: Some(-4.0), ..sure };
+/// assert!(confidence(unsure).unwrap() < 0.1);
+/// assert_eq!(confidence(Evidence::default()), None);
+/// ```
+pub fn confidence(evidence: Evidence) -> Option<f32> {
+    let Evidence { logit, meaning, words } = evidence;
+    let known = |value: Option<f32>| value.filter(|value| value.is_finite());
+    if let Some(logit) = known(logit) {
+        return Some(logistic(logit));
+    }
+    let words = known(words).map(|words| words / WORDS_STAND_OUT);
+    let standing = known(meaning).into_iter().chain(words).reduce(f32::max)?;
+    Some(logistic(standing - EVEN))
+}
+
+fn logistic(value: f32) -> f32 {
+    1.0 / (1.0 + (-value).exp())
+}
+
 #[cfg(test)]
 #[expect(clippy::float_cmp, reason = "the rules give exact values")]
 mod tests {
@@ -150,7 +210,42 @@ mod tests {
         }
     }
 
+    // SRCH-B16
+    #[test]
+    fn the_logit_of_a_reranker_is_all_that_counts_where_there_is_one() {
+        let evidence = Evidence { logit: Some(0.0), meaning: Some(9.0), words: Some(30.0) };
+        assert_eq!(confidence(evidence), Some(0.5));
+        assert_eq!(confidence(Evidence { logit: Some(f32::NAN), ..evidence }), {
+            confidence(Evidence { logit: None, ..evidence })
+        });
+    }
+
+    // SRCH-B16
+    #[test]
+    fn without_a_reranker_what_stands_out_more_counts() {
+        let of = |meaning, words| confidence(Evidence { logit: None, meaning, words });
+        assert_eq!(of(Some(4.0), None), Some(0.5));
+        assert_eq!(of(None, Some(12.0)), Some(0.5));
+        assert_eq!(of(Some(4.0), Some(6.0)), Some(0.5));
+        assert_eq!(of(Some(2.0), Some(12.0)), Some(0.5));
+        assert!(of(Some(2.0), Some(3.0)).unwrap() < 0.2);
+        assert_eq!(of(None, None), None);
+        assert_eq!(of(Some(f32::NAN), None), None);
+    }
+
     proptest! {
+        // SRCH-B16
+        #[test]
+        fn confidence_lies_between_0_and_1_and_grows_with_the_evidence(
+            less in -1e3..1e3_f32,
+            more in -1e3..1e3_f32,
+        ) {
+            let (less, more) = (less.min(more), less.max(more));
+            let of = |meaning| confidence(Evidence { meaning: Some(meaning), ..Evidence::default() });
+            let (less, more) = (of(less).unwrap(), of(more).unwrap());
+            prop_assert!((0.0..=1.0).contains(&less) && less <= more && more <= 1.0);
+        }
+
         // SRCH-141
         #[test]
         fn the_order_of_hits_does_not_matter(

@@ -1,6 +1,9 @@
 //! Parent expansion: widening a hit to its document or its neighbours.
 
+use std::ops::RangeInclusive;
+
 use crate::domain::chunk::{Chunk, LineRange};
+use crate::domain::highlights::Anchor;
 use crate::domain::search::Expansion;
 
 /// How far a hit may be widened.
@@ -19,6 +22,8 @@ pub struct Sibling<'a> {
     pub chunk: &'a Chunk,
     /// The stored estimate of its tokens; 0 if there is none.
     pub token_count: u32,
+    /// Its place in the document, counted from 0.
+    pub index: u32,
 }
 
 impl Sibling<'_> {
@@ -39,41 +44,87 @@ pub struct Expanded {
     pub from: Expansion,
     /// Where the text lies, if every part has a place.
     pub lines: Option<LineRange>,
+    /// The line on which each part begins; none if not every part has a place.
+    pub anchors: Vec<Anchor>,
     /// The grammar's word for the definition, if the text is one chunk.
     pub symbol_kind: Option<String>,
 }
 
+/// Which chunks of its document [`expand`] looks at for one hit.
+///
+/// - `index`: the hit's place in its document.
+/// - `token_count`: the stored estimate of its tokens; 0 if there is none.
+/// - `total`: how many chunks the document has.
+/// - Returns the whole document if the hit is short and the document has no
+///   more than twice `max_expanded_tokens` and 64 chunks; else the hit with the
+///   chunks before and after it.
+pub fn needed(
+    index: u32,
+    token_count: u32,
+    total: u32,
+    budget: ParentBudget,
+) -> RangeInclusive<u32> {
+    let last = total.saturating_sub(1).max(index);
+    if is_short(token_count, budget) && is_countable(total, budget) {
+        return 0..=last;
+    }
+    index.saturating_sub(1)..=index.saturating_add(1).min(last)
+}
+
+fn is_short(token_count: u32, budget: ParentBudget) -> bool {
+    token_count > 0 && token_count < budget.whole_doc_threshold_tokens
+}
+
+fn is_countable(total: u32, budget: ParentBudget) -> bool {
+    u64::from(total) <= 2 * u64::from(budget.max_expanded_tokens) + 64
+}
+
 /// Widens one hit.
 ///
-/// - `siblings`: all chunks of the hit's document, in order.
+/// - `siblings`: chunks of the hit's document in order, those of [`needed`] at
+///   least.
 /// - `hit`: the hit's place among them.
+/// - `total`: how many chunks the document has.
 /// - Returns nothing if `hit` is no place among them.
 ///
 /// A short hit becomes its whole document if that fits the budget; any other
 /// hit, and a short one whose document is too large, is joined with the chunks
 /// before and after it if they fit, and stays as it is if they do not.
-pub fn expand(siblings: &[Sibling<'_>], hit: usize, budget: ParentBudget) -> Option<Expanded> {
+pub fn expand(
+    siblings: &[Sibling<'_>],
+    hit: usize,
+    total: u32,
+    budget: ParentBudget,
+) -> Option<Expanded> {
     let own = siblings.get(hit)?;
     let max = u64::from(budget.max_expanded_tokens);
     let fits = |part: &[Sibling<'_>]| part.iter().map(Sibling::tokens).sum::<u64>() <= max;
 
-    let short = own.token_count > 0 && own.token_count < budget.whole_doc_threshold_tokens;
-    let countable = siblings.len() as u64 <= 2 * max + 64;
-    if short && siblings.len() > 1 && countable && fits(siblings) {
-        return Some(join(
-            siblings,
-            Expansion::WholeDocument { total_chunks: number(siblings.len()) },
-        ));
+    let is_whole = siblings.len() > 1 && siblings.len() == total as usize;
+    let short = is_short(own.token_count, budget) && is_countable(total, budget);
+    if short && is_whole && fits(siblings) {
+        return Some(join(siblings, Expansion::WholeDocument { total_chunks: total }));
     }
     let (first, last) = (hit.saturating_sub(1), (hit + 1).min(siblings.len() - 1));
     let (first, last) = if fits(&siblings[first..=last]) { (first, last) } else { (hit, hit) };
-    let from = Expansion::Adjacent { from_index: number(first), to_index: number(last) };
-    Some(join(&siblings[first..=last], from))
+    let (from_index, to_index) = (siblings[first].index, siblings[last].index);
+    Some(join(&siblings[first..=last], Expansion::Adjacent { from_index, to_index }))
 }
 
+/// What stands between the texts of two chunks.
+const BETWEEN: &str = "\n\n";
+
 fn join(parts: &[Sibling<'_>], from: Expansion) -> Expanded {
-    let content =
-        parts.iter().map(|part| part.chunk.content.as_str()).collect::<Vec<_>>().join("\n\n");
+    let mut content = String::new();
+    let mut anchors = Vec::with_capacity(parts.len());
+    for part in parts {
+        if !anchors.is_empty() {
+            content.push_str(BETWEEN);
+        }
+        let line = part.chunk.lines.map(|lines| lines.start);
+        anchors.push(line.map(|line| Anchor { at: content.len(), line }));
+        content.push_str(&part.chunk.content);
+    }
     let lines = parts
         .iter()
         .map(|part| part.chunk.lines)
@@ -86,11 +137,8 @@ fn join(parts: &[Sibling<'_>], from: Expansion) -> Expanded {
         [only] => only.chunk.symbol_kind.clone(),
         _ => None,
     };
-    Expanded { content, from, lines, symbol_kind }
-}
-
-fn number(count: usize) -> u32 {
-    u32::try_from(count).unwrap_or(u32::MAX)
+    let anchors = anchors.into_iter().collect::<Option<_>>().unwrap_or_default();
+    Expanded { content, from, lines, anchors, symbol_kind }
 }
 
 #[cfg(test)]
@@ -112,13 +160,19 @@ mod tests {
 
     fn expanded(sizes: &[usize], hit: usize, threshold: u32, max: u32) -> Expanded {
         let chunks = chunks(sizes);
-        let siblings: Vec<Sibling<'_>> = chunks
-            .iter()
-            .map(|chunk| Sibling { chunk, token_count: chunk.token_count() })
-            .collect();
+        let siblings = siblings(&chunks, Chunk::token_count);
         let budget =
             ParentBudget { whole_doc_threshold_tokens: threshold, max_expanded_tokens: max };
-        expand(&siblings, hit, budget).unwrap()
+        expand(&siblings, hit, number(sizes.len()), budget).unwrap()
+    }
+
+    fn number(count: usize) -> u32 {
+        u32::try_from(count).unwrap()
+    }
+
+    fn siblings(chunks: &[Chunk], tokens: impl Fn(&Chunk) -> u32) -> Vec<Sibling<'_>> {
+        let sibling = |(index, chunk)| Sibling { chunk, token_count: tokens(chunk), index };
+        (0..).zip(chunks).map(sibling).collect()
     }
 
     // SRCH-130 SRCH-132
@@ -160,23 +214,59 @@ mod tests {
     fn one_part_without_lines_leaves_the_whole_without() {
         let mut chunks = chunks(&[400, 400]);
         chunks[1].lines = None;
-        let siblings: Vec<Sibling<'_>> =
-            chunks.iter().map(|chunk| Sibling { chunk, token_count: 0 }).collect();
+        let siblings = siblings(&chunks, |_| 0);
         let budget = ParentBudget { whole_doc_threshold_tokens: 100, max_expanded_tokens: 2000 };
-        assert_eq!(expand(&siblings, 0, budget).unwrap().lines, None);
+        assert_eq!(expand(&siblings, 0, 2, budget).unwrap().lines, None);
     }
 
     // SRCH-131
     #[test]
     fn a_missing_estimate_is_made_from_the_bytes() {
         let chunks = chunks(&[4000, 4000, 4000]);
-        let siblings: Vec<Sibling<'_>> =
-            chunks.iter().map(|chunk| Sibling { chunk, token_count: 0 }).collect();
+        let siblings = siblings(&chunks, |_| 0);
         let budget = ParentBudget { whole_doc_threshold_tokens: 100, max_expanded_tokens: 2999 };
         let own = Expansion::Adjacent { from_index: 1, to_index: 1 };
-        assert_eq!(expand(&siblings, 1, budget).unwrap().from, own);
+        assert_eq!(expand(&siblings, 1, 3, budget).unwrap().from, own);
         let budget = ParentBudget { max_expanded_tokens: 3000, ..budget };
         let all = Expansion::Adjacent { from_index: 0, to_index: 2 };
-        assert_eq!(expand(&siblings, 1, budget).unwrap().from, all);
+        assert_eq!(expand(&siblings, 1, 3, budget).unwrap().from, all);
+    }
+
+    // SRCH-B18 SRCH-136
+    #[test]
+    fn each_part_says_on_which_line_it_begins() {
+        let mut chunks = chunks(&[400, 400]);
+        let anchors = |chunks: &[Chunk]| {
+            let budget =
+                ParentBudget { whole_doc_threshold_tokens: 100, max_expanded_tokens: 2000 };
+            expand(&siblings(chunks, |_| 0), 0, 2, budget).unwrap().anchors
+        };
+        let second = Anchor { at: 402, line: 11 };
+        assert_eq!(anchors(&chunks), [Anchor { at: 0, line: 1 }, second]);
+        chunks[1].lines = None;
+        assert!(anchors(&chunks).is_empty());
+    }
+
+    // SRCH-132 SRCH-133
+    #[test]
+    fn no_more_is_needed_than_a_hit_can_be_widened_to() {
+        let budget = ParentBudget { whole_doc_threshold_tokens: 100, max_expanded_tokens: 200 };
+        assert_eq!(needed(7, 99, 464, budget), 0..=463);
+        assert_eq!(needed(7, 99, 465, budget), 6..=8, "too many chunks to fit");
+        assert_eq!(needed(7, 100, 20, budget), 6..=8, "not short");
+        assert_eq!(needed(7, 0, 20, budget), 6..=8, "no estimate");
+        assert_eq!(needed(0, 100, 20, budget), 0..=1);
+        assert_eq!(needed(19, 100, 20, budget), 18..=19);
+        assert_eq!(needed(0, 100, 1, budget), 0..=0);
+    }
+
+    // SRCH-132 SRCH-134
+    #[test]
+    fn a_part_of_a_document_is_never_taken_for_the_whole() {
+        let chunks = chunks(&[40, 40, 40]);
+        let siblings = siblings(&chunks, Chunk::token_count);
+        let budget = ParentBudget { whole_doc_threshold_tokens: 100, max_expanded_tokens: 2000 };
+        let part = expand(&siblings[1..], 1, 3, budget).unwrap();
+        assert_eq!(part.from, Expansion::Adjacent { from_index: 1, to_index: 2 });
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::domain::chunk::{LineRange, Span};
+use crate::domain::highlights::Highlight;
 
 /// A search as a caller words it; nothing in it is checked yet.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -76,6 +77,11 @@ pub struct SearchAnswer {
     pub score_kind: ScoreKind,
     /// Advisory: the scores are flat.
     pub low_confidence: bool,
+    /// How sure the best hit is, from 0 to 1; none where that cannot be told.
+    /// See [`confidence`](crate::domain::confidence).
+    pub confidence: Option<f32>,
+    /// The least quality that a chunk had to have, from 0 to 1.
+    pub min_quality: f32,
     /// The conditions that had an effect.
     pub filter: FilterEcho,
     /// The legs that could not take part, `vector` or `fulltext`; empty when
@@ -111,6 +117,10 @@ pub struct Hit {
     /// Where terms of the query occur in `content`; none if that was not
     /// computed.
     pub match_spans: Option<Vec<Span>>,
+    /// Where terms of any script occur in `content`, and on which line: of the
+    /// document where [`lines`](Self::lines) is set, of `content` elsewhere;
+    /// none if that was not computed.
+    pub highlights: Option<Vec<Highlight>>,
     /// Set if the parent retriever considered this hit.
     pub expanded_from: Option<Expansion>,
     /// Where the text lies in a source file.

@@ -67,7 +67,7 @@ fn terms(query: &CompiledQuery) -> Option<Vec<String>> {
 }
 
 /// Sorts spans and unites those that overlap.
-fn unite(mut spans: Vec<Span>) -> Vec<Span> {
+pub(super) fn unite(mut spans: Vec<Span>) -> Vec<Span> {
     spans.sort_unstable();
     let mut united: Vec<Span> = Vec::with_capacity(spans.len());
     for span in spans {

@@ -1,6 +1,7 @@
 //! Where documents, chunks and their vectors are kept.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -374,6 +375,20 @@ pub trait Snapshot: Send + Sync {
     ///
     /// [`StoreError::Unavailable`].
     async fn chunks_of(&self, path: &DocumentPath) -> Result<Vec<StoredChunk>, StoreError>;
+
+    /// Some chunks of one document in order, none if it is not there.
+    ///
+    /// - `indexes`: their places in the document, counted from 0; those that
+    ///   there are no chunks for are passed over.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    async fn chunks_between(
+        &self,
+        path: &DocumentPath,
+        indexes: RangeInclusive<u32>,
+    ) -> Result<Vec<StoredChunk>, StoreError>;
 
     /// The first chunks of one document in order, none if it is not there. No
     /// more are read than come back.

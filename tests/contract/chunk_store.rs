@@ -37,6 +37,7 @@ macro_rules! store_contract {
         contract! { $($adapter)+;
             a_new_store_is_empty,
             what_was_stored_comes_back_whole,
+            a_part_of_a_document_is_read_by_the_places_of_its_chunks,
             documents_come_in_ascending_order_of_path,
             chunks_come_in_the_order_of_the_ids_without_those_that_are_missing,
             the_first_chunks_of_a_document_are_those_at_its_beginning,
@@ -340,6 +341,31 @@ fn everything() -> (Document, Vec<NewChunk>) {
     };
     let first = NewChunk { chunk, quality: 0.1, embedding: Some(towards(&[0.6, 0.8])) };
     (document, vec![first, text("Only content, with a \0 inside.")])
+}
+
+// SRCH-133
+fn a_part_of_a_document_is_read_by_the_places_of_its_chunks(
+    subject: impl Future<Output = Subject>,
+) {
+    case(subject, async |store| {
+        let texts = ["zero", "one", "two", "three"].map(text).to_vec();
+        let changes = [("a.md", texts), ("b.md", vec![text("another")])]
+            .map(|(key, chunks)| Change::Put { document: document(key), chunks });
+        store.apply(changes.to_vec()).await;
+        let snapshot = store.snapshot().await;
+        let all = snapshot.chunks_of(&path("a.md")).await.unwrap();
+        for (indexes, expected) in [
+            (1..=2, &all[1..3]),
+            (0..=0, &all[..1]),
+            (3..=9, &all[3..]),
+            (0..=u32::MAX, &all[..]),
+            (4..=9, &[]),
+        ] {
+            let part = snapshot.chunks_between(&path("a.md"), indexes.clone()).await.unwrap();
+            assert_eq!(part, expected, "{indexes:?}");
+        }
+        assert!(snapshot.chunks_between(&path("c.md"), 0..=9).await.unwrap().is_empty());
+    });
 }
 
 // IDX-07

@@ -359,6 +359,7 @@ fn answer_to(request: &SearchRequest) -> SearchAnswer {
         tags: vec!["x".into()],
         content: format!("{request:?}\n\u{2028}\u{0}"),
         match_spans: Some(Vec::new()),
+        highlights: Some(Vec::new()),
         expanded_from: None,
         lines: None,
         symbol_kind: None,

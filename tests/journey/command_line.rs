@@ -144,22 +144,42 @@ fn a_relative_model_cache_stops_what_loads_a_model() {
     assert_eq!(output.status.code(), Some(0), "status loads no model");
 }
 
-// CLI-106 SRCH-182
+// CLI-106 CLI-108 CLI-94 CLI-95 CLI-126 SRCH-182 SRCH-47
 #[test]
 fn a_bad_search_is_refused_before_the_index_is_looked_for() {
     let base = Base::new(&[]);
-    let long = "x".repeat(1025);
+    let (long, big) = ("x".repeat(1025), format!("k={}", "v".repeat(1025)));
+    let many: Vec<String> = (0..65).map(|n| format!("t{n}")).collect();
+    let many = many.join(",");
+    let globs = ["--path-glob", "a"].repeat(65);
+    let with_query = |arguments: &[&'static str]| [arguments, &["x"]].concat();
     for (arguments, word) in [
-        (vec!["--mmr-lambda", "2", "x"], "mmr_lambda"),
-        (vec!["--path-glob", "[", "x"], "["),
+        (vec!["--mmr-lambda", "2", "x"], "mmr_lambda is 2"),
+        (vec!["--mmr-lambda", "NaN", "x"], "mmr_lambda is NaN"),
+        (vec!["--mmr-same-doc-penalty=-0.1", "x"], "mmr_same_doc_penalty is -0.1"),
+        (vec!["--path-glob", "[", "x"], "\"[\""),
+        (vec!["--path-glob", &long, "x"], "path_globs"),
+        (with_query(&globs), "path_globs"),
+        (vec!["--tag-any", &many, "x"], "tags_any"),
+        (vec!["--tag-all", &many, "x"], "tags_all"),
+        (vec!["--field", "=v", "x"], "fields"),
+        (vec!["--field", "k=", "x"], "fields.k"),
+        (vec!["--field-not", &big, "x"], "fields_not.k"),
         (vec!["--", "-only"], "excludes"),
         (vec![long.as_str()], "1024"),
     ] {
+        for format in [&["--format", "json"][..], &["--format", "text"]] {
+            let output = base.groove("search", &[format, &arguments].concat()).output().unwrap();
+            assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+            assert_eq!(stdout(&output), "", "no envelope");
+            assert!(told(&output).contains(word), "{arguments:?}: {}", told(&output));
+            assert!(!told(&output).contains("No index"), "{}", told(&output));
+        }
+    }
+    // What cannot be parsed at all ends as any parse error does.
+    for arguments in [["--limit", "-1", "x"], ["--format", "xml", "x"], ["--field", "k", "x"]] {
         let output = base.groove("search", &arguments).output().unwrap();
-        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
-        assert_eq!(stdout(&output), "");
-        assert!(told(&output).contains(word), "{arguments:?}: {}", told(&output));
-        assert!(!told(&output).contains("No index"), "{}", told(&output));
+        assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(2), ""));
     }
 }
 

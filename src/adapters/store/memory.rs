@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::process;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -464,6 +465,16 @@ impl Snapshot for MemorySnapshot {
 
     async fn chunks_of(&self, path: &DocumentPath) -> Result<Vec<StoredChunk>, StoreError> {
         Ok(self.0.documents.get(path).map(stored).unwrap_or_default())
+    }
+
+    async fn chunks_between(
+        &self,
+        path: &DocumentPath,
+        indexes: RangeInclusive<u32>,
+    ) -> Result<Vec<StoredChunk>, StoreError> {
+        let mut chunks = self.chunks_of(path).await?;
+        chunks.retain(|chunk| indexes.contains(&chunk.index));
+        Ok(chunks)
     }
 
     async fn first_chunks_of(

@@ -1,38 +1,7 @@
 //! Text as the full-text index of SQLite sees it: the tokenizer `trigram
 //! remove_diacritics 1 case_sensitive 0`.
 
-use std::collections::HashMap;
-use std::sync::LazyLock;
-
-/// Which character stands for which after folding; U+0000 for one that is
-/// dropped. Each line of the table reads `first last step mode target`, in
-/// hexadecimal but for the step: with the mode `=` every character of the range
-/// becomes the target, with `+` the target moves along.
-static FOLDED: LazyLock<HashMap<char, char>> =
-    LazyLock::new(|| include_str!("trigram_fold.txt").lines().filter_map(rule).flatten().collect());
-
-fn rule(line: &str) -> Option<Vec<(char, char)>> {
-    let mut words = line.split(' ');
-    let mut number = |radix| words.next().and_then(|word| u32::from_str_radix(word, radix).ok());
-    let (first, last, step) = (number(16)?, number(16)?, number(10)?);
-    let moves = words.next()? == "+";
-    let target = u32::from_str_radix(words.next()?, 16).ok()?;
-    (first..=last)
-        .step_by(step as usize)
-        .map(|code| {
-            let to = if moves { target + (code - first) } else { target };
-            Some((char::from_u32(code)?, char::from_u32(to)?))
-        })
-        .collect()
-}
-
-/// Folds case and drops diacritics.
-pub(super) fn fold(text: &str) -> String {
-    text.chars()
-        .map(|character| FOLDED.get(&character).copied().unwrap_or(character))
-        .filter(|&character| character != '\0')
-        .collect()
-}
+pub(super) use crate::domain::fold::fold;
 
 /// How many tokens a folded text has: one for every three characters in a row.
 pub(super) fn tokens(folded: &str) -> usize {
@@ -57,22 +26,6 @@ pub(super) fn occurrences(folded: &str, phrase: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_line_of_the_table_is_a_rule() {
-        let lines = include_str!("trigram_fold.txt").lines();
-        assert!(lines.clone().count() > 200);
-        assert!(lines.clone().all(|line| rule(line).is_some()));
-    }
-
-    // SRCH-63
-    #[test]
-    fn case_and_diacritics_do_not_count() {
-        assert_eq!(fold("Ångström ÉLAN"), "angstrom elan");
-        assert_eq!(fold("e\u{301}te\u{301}"), "ete");
-        assert_eq!(fold("ＡＢＣ検索 ΣΑΣ"), "ａｂｃ検索 σασ");
-        assert_eq!(fold("a\0b"), "ab");
-    }
 
     #[test]
     fn occurrences_may_overlap() {

@@ -71,6 +71,7 @@ pub(super) const KEYS: &[(&str, Kind)] = &[
     ("quality_filter.threshold", Kind::Number),
     ("quality_filter.extra_boilerplate", Kind::Texts),
     ("quality_filter.signals", Kind::Texts),
+    ("search.max_embed_wait_ms", Kind::Integer),
     ("search.min_confidence_ratio", Kind::Number),
     ("search.mmr.enabled", Kind::Flag),
     ("search.mmr.lambda", Kind::Number),

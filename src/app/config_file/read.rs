@@ -28,6 +28,8 @@ const DOCUMENTED_FORMATS: [&str; 9] =
 
 /// The most tokens of a widened hit that may be asked for.
 const MAX_EXPANDED_TOKENS: i64 = 8192;
+/// The longest wait for the embedding of a query that may be set: an hour.
+const MAX_EMBED_WAIT_MS: i64 = 60 * 60 * 1000;
 
 /// The most phrases that may be added to the built-in boilerplate.
 const MAX_PHRASES: usize = 256;
@@ -151,6 +153,8 @@ fn read_search(reader: &Reader<'_>, search: &mut SearchSettings) -> Result<(), C
     }
     let ratio = reader.number("search.min_confidence_ratio", 0.0..=f64::MAX)?;
     set(&mut search.min_confidence_ratio, ratio);
+    let wait = reader.integer::<u64>("search.max_embed_wait_ms", 0..=MAX_EMBED_WAIT_MS)?;
+    search.max_embed_wait = wait.filter(|wait| *wait > 0).map(Duration::from_millis);
     set(&mut search.mmr.enabled, reader.flag("search.mmr.enabled"));
     let share = |key| Ok::<_, ConfigError>(reader.number(key, 0.0..=1.0)?.map(single));
     set(&mut search.mmr.lambda, share("search.mmr.lambda")?);

@@ -3,11 +3,13 @@
 //! Everything of one search is answered from one snapshot, so no writer delays
 //! it and nothing in it contradicts itself.
 
+mod confidence;
 mod request;
 mod shape;
+mod widen;
 
 #[cfg(test)]
-mod tests;
+pub(in crate::app) mod tests;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,7 +20,7 @@ use crate::app::error::AppError;
 use crate::app::graph::Explorer;
 use crate::app::index::check_identity;
 use crate::app::model::{Model, RerankerModel};
-use crate::app::search::request::Checked;
+use crate::app::search::request::{Checked, Judgement};
 use crate::domain::chunk::ChunkId;
 use crate::domain::confidence::low_confidence;
 use crate::domain::diversity::{Balance, Choice, maximal_marginal_relevance};
@@ -62,6 +64,8 @@ struct Scored {
     chunk: StoredChunk,
     score: f32,
     matched_by: Vec<&'static str>,
+    /// By how many standard deviations its score by words stands out.
+    words: Option<f32>,
 }
 
 /// Checks a request without asking the model or the index anything.
@@ -105,13 +109,14 @@ impl Searcher {
         patience: Patience,
     ) -> Result<SearchAnswer, AppError> {
         let checked = Checked::new(request, &self.settings)?;
+        checked.log();
         let snapshot = self.store.snapshot().await?;
         let summary = snapshot.summary().await?;
         if checked.filters_fields() && summary.declared_fields.is_none() {
             return Err(AppError::fields_not_recorded("search"));
         }
         if checked.limit == 0 {
-            return Ok(checked.answer(Vec::new(), Vec::new(), false));
+            return Ok(checked.answer(Vec::new(), Vec::new(), Judgement::default()));
         }
         let other = self.other_model(&checked, &summary)?;
         let (vector, mut degraded) = match other {
@@ -124,6 +129,7 @@ impl Searcher {
         let reranker = self.reranker_for(&checked, patience, &mut degraded).await?;
         let fused =
             self.retrieve(&*snapshot, &checked, vector.as_ref(), reranker.is_some()).await?;
+        let mut remarks: Vec<String> = other.into_iter().collect();
         let (ranked, score_kind, too_slow) = match reranker {
             Some(reranker) => match self.rerank(reranker, &checked, &fused).await? {
                 Some(scores) => (with_scores(fused, scores), ScoreKind::Reranked, false),
@@ -138,6 +144,7 @@ impl Searcher {
             Some(balance) => {
                 let ids: Vec<ChunkId> = ranked.iter().map(|scored| scored.chunk.id).collect();
                 let vectors = snapshot.embeddings(&ids).await?;
+                remarks.extend(request::remark_on_mmr(&vectors));
                 let limit = checked.limit;
                 // Up to thousands of candidates, each compared with each that is picked.
                 tokio::task::spawn_blocking(move || diversify(ranked, vectors, limit, balance))
@@ -148,9 +155,19 @@ impl Searcher {
         };
         picked.truncate(checked.limit);
         let scores: Vec<f32> = picked.iter().map(|scored| scored.score).collect();
-        let low_confidence = low_confidence(&scores, checked.confidence_ratio);
+        let judgement = Judgement {
+            low_confidence: low_confidence(&scores, checked.confidence_ratio),
+            confidence: confidence::of(
+                &*snapshot,
+                &picked,
+                vector.as_ref(),
+                score_kind == ScoreKind::Reranked,
+                summary.chunks,
+            )
+            .await?,
+        };
         let hits = shape::hits(&*snapshot, &checked, picked, self.settings.parent).await;
-        let mut answer = checked.answer(hits, degraded, low_confidence);
+        let mut answer = checked.answer(hits, degraded, judgement);
         answer.score_kind = score_kind;
         if too_slow {
             answer.warnings.push(
@@ -159,7 +176,7 @@ impl Searcher {
                     .to_owned(),
             );
         }
-        answer.warnings.extend(other);
+        answer.warnings.extend(remarks);
         answer.pending_chunks = summary.pending_chunks;
         if answer.hits.is_empty() && summary.documents == 0 {
             // Nothing found must not be taken for nothing known.
@@ -194,8 +211,8 @@ impl Searcher {
         }
     }
 
-    /// Embeds the query, unless the model is not there yet and the text can
-    /// answer without it.
+    /// Embeds the query, unless the text can answer without it and the model is
+    /// not there yet or takes too long.
     async fn embed(
         &self,
         checked: &Checked,
@@ -203,15 +220,27 @@ impl Searcher {
     ) -> Result<(Option<Embedding>, Vec<&'static str>), AppError> {
         let text_can_answer = checked.query.has_words();
         let model = match self.model.if_loaded() {
-            Some(model) => model,
+            Some(model) => Some(model),
             None if patience == Patience::AnswerFromText && text_can_answer => {
                 return Ok((None, vec![VECTOR]));
             }
-            None => self.model.get().await.map_err(AppError::EmbedQuery)?,
+            None => None,
         };
-        let embedding =
-            model.embed_query(checked.query.positive_text()).await.map_err(AppError::EmbedQuery)?;
-        Ok((Some(embedding), Vec::new()))
+        let embedding = async {
+            let model = match model {
+                Some(model) => model,
+                None => self.model.get().await?,
+            };
+            model.embed_query(checked.query.positive_text()).await
+        };
+        let embedding = match self.settings.max_embed_wait.filter(|_| text_can_answer) {
+            None => embedding.await,
+            Some(longest) => match tokio::time::timeout(longest, embedding).await {
+                Ok(embedding) => embedding,
+                Err(_) => return Ok((None, vec![VECTOR])),
+            },
+        };
+        Ok((Some(embedding.map_err(AppError::EmbedQuery)?), Vec::new()))
     }
 
     /// The reranker, if it is wanted. One that works by default and is still
@@ -314,7 +343,8 @@ impl Searcher {
                     .zip([VECTOR, FULL_TEXT])
                     .filter_map(|(rank, leg)| rank.map(|_| leg))
                     .collect();
-                Some(Scored { score: item.score, matched_by, chunk })
+                let words = confidence::standing_of_words(&lexical, chunk.id);
+                Some(Scored { score: item.score, matched_by, words, chunk })
             })
             .collect();
         Ok(scored)
@@ -401,13 +431,16 @@ fn passage(scored: &Scored) -> String {
 }
 
 /// Picks candidates that do not repeat one another; those without a vector are
-/// left out.
+/// left out, unless none has one.
 fn diversify(
     candidates: Vec<Scored>,
     vectors: Vec<Option<Embedding>>,
     limit: usize,
     balance: Balance,
 ) -> Vec<Scored> {
+    if vectors.iter().all(Option::is_none) {
+        return candidates;
+    }
     let mut with_vector: Vec<(Option<Scored>, Embedding)> = candidates
         .into_iter()
         .zip(vectors)

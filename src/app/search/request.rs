@@ -5,6 +5,7 @@ use crate::app::config::SearchSettings;
 use crate::app::error::AppError;
 use crate::domain::confidence::ConfidenceRatio;
 use crate::domain::diversity::Balance;
+use crate::domain::embedding::Embedding;
 use crate::domain::filter::Filter;
 use crate::domain::query::{CompiledQuery, Phrase};
 use crate::domain::search::{FilterEcho, Hit, SearchAnswer, SearchRequest};
@@ -12,6 +13,13 @@ use crate::domain::search::{FilterEcho, Hit, SearchAnswer, SearchRequest};
 /// The most hits of an answer.
 const MAX_LIMIT: u32 = 1000;
 const DEFAULT_LIMIT: u32 = 5;
+
+/// What is thought of an answer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Judgement {
+    pub(super) low_confidence: bool,
+    pub(super) confidence: Option<f32>,
+}
 
 /// A checked request.
 pub(super) struct Checked {
@@ -24,6 +32,8 @@ pub(super) struct Checked {
     pub(super) confidence_ratio: ConfidenceRatio,
     echo: FilterEcho,
     warnings: Vec<String>,
+    /// A balance was given while nothing is diversified.
+    ignores_balance: bool,
 }
 
 impl Checked {
@@ -40,9 +50,6 @@ impl Checked {
         let mut warnings = checked.warnings;
         warnings.extend(remarks(&request.query, &query));
         let mmr_on = request.mmr.unwrap_or(settings.mmr.enabled);
-        if !mmr_on && (lambda.is_some() || penalty.is_some()) {
-            tracing::warn!("mmr_lambda and mmr_same_doc_penalty have no effect while mmr is off");
-        }
         let mmr = mmr_on.then(|| Balance {
             lambda: lambda.unwrap_or(settings.mmr.lambda),
             same_document_penalty: penalty.unwrap_or(settings.mmr.same_doc_penalty),
@@ -60,6 +67,7 @@ impl Checked {
             query,
             echo,
             warnings,
+            ignores_balance: !mmr_on && (lambda.is_some() || penalty.is_some()),
         })
     }
 
@@ -68,17 +76,29 @@ impl Checked {
         !self.echo.fields.is_empty() || !self.echo.fields_not.is_empty()
     }
 
+    /// Tells the log what the caller is told about the request.
+    pub(super) fn log(&self) {
+        for remark in &self.warnings {
+            tracing::warn!("{remark}");
+        }
+        if self.ignores_balance {
+            tracing::warn!("mmr_lambda and mmr_same_doc_penalty have no effect while mmr is off");
+        }
+    }
+
     /// The answer to this request.
     pub(super) fn answer(
         self,
         hits: Vec<Hit>,
         degraded: Vec<&'static str>,
-        low_confidence: bool,
+        judgement: Judgement,
     ) -> SearchAnswer {
-        let Self { echo, warnings, .. } = self;
+        let Self { echo, warnings, filter, .. } = self;
         SearchAnswer {
             hits,
-            low_confidence,
+            low_confidence: judgement.low_confidence,
+            confidence: judgement.confidence,
+            min_quality: filter.min_quality(),
             filter: echo,
             degraded,
             warnings,
@@ -87,18 +107,26 @@ impl Checked {
     }
 }
 
+/// What a diversified answer says of candidates that could not be compared.
+///
+/// - `vectors`: those of all candidates.
+pub(super) fn remark_on_mmr(vectors: &[Option<Embedding>]) -> Option<String> {
+    let missing = vectors.iter().filter(|vector| vector.is_none()).count();
+    if missing == 0 {
+        None
+    } else if missing == vectors.len() {
+        Some("no passage found has a vector yet, so mmr could not spread the results".to_owned())
+    } else {
+        Some(format!("mmr left {missing} passage(s) out that have no vector yet"))
+    }
+}
+
 fn invalid(error: impl std::error::Error) -> AppError {
     AppError::Invalid(error.to_string())
 }
 
 fn confidence_ratio(request: &SearchRequest, settings: &SearchSettings) -> ConfidenceRatio {
-    let given = request.min_confidence_ratio.and_then(|given| {
-        let ratio = ConfidenceRatio::lenient(given);
-        if ratio.is_none() {
-            tracing::warn!(given, "min_confidence_ratio is not a finite number and is ignored");
-        }
-        ratio
-    });
+    let given = request.min_confidence_ratio.and_then(ConfidenceRatio::lenient);
     given.or_else(|| ConfidenceRatio::lenient(settings.min_confidence_ratio)).unwrap_or_default()
 }
 
@@ -146,12 +174,10 @@ fn remarks(raw: &str, query: &CompiledQuery) -> Vec<String> {
     }
     if query.include_over_budget() > 0 {
         let dropped = query.include_over_budget();
-        tracing::warn!(dropped, "the query has more phrases than are looked for");
         remarks.push(format!("{dropped} phrase(s) over the limit of 32 were not looked for"));
     }
     if query.exclude_over_budget() > 0 {
         let dropped = query.exclude_over_budget();
-        tracing::warn!(dropped, "the query excludes more phrases than are left out");
         remarks.push(format!("{dropped} exclusion(s) over the limit of 32 were not applied"));
     }
     remarks

@@ -3,22 +3,33 @@
 use crate::app::config::ParentSettings;
 use crate::app::search::Scored;
 use crate::app::search::request::Checked;
-use crate::domain::parent::{Expanded, ParentBudget, Sibling, expand};
+use crate::app::search::widen::Surroundings;
+use crate::domain::highlights::{Anchor, highlights};
+use crate::domain::parent::Expanded;
 use crate::domain::search::Hit;
 use crate::domain::spans;
-use crate::ports::chunk_store::{Snapshot, StoredChunk};
+use crate::ports::chunk_store::Snapshot;
 
-/// Shapes the hits of an answer, widened where that was asked for.
+/// Shapes the hits of an answer, widened where that was asked for; one that
+/// cannot be widened stays as it is.
 pub(super) async fn hits(
     snapshot: &dyn Snapshot,
     checked: &Checked,
     picked: Vec<Scored>,
     parent: ParentSettings,
 ) -> Vec<Hit> {
+    let surroundings = if checked.parent {
+        let chunks = picked.iter().map(|scored| &scored.chunk);
+        Some(Surroundings::read(snapshot, chunks, parent).await)
+    } else {
+        None
+    };
     let mut hits = Vec::with_capacity(picked.len());
-    for Scored { chunk, score, matched_by } in picked {
-        let expanded = if checked.parent { widen(snapshot, &chunk, parent).await } else { None };
+    for Scored { chunk, score, matched_by, .. } in picked {
+        let expanded = surroundings.as_ref().and_then(|around| around.widened(&chunk));
         let document = &chunk.document;
+        let mut anchors: Vec<Anchor> =
+            chunk.chunk.lines.iter().map(|lines| Anchor { at: 0, line: lines.start }).collect();
         let mut hit = Hit {
             score,
             path: document.path.to_string(),
@@ -29,6 +40,7 @@ pub(super) async fn hits(
             tags: document.tags.clone(),
             content: chunk.chunk.content,
             match_spans: None,
+            highlights: None,
             expanded_from: None,
             lines: chunk.chunk.lines,
             symbol_kind: chunk.chunk.symbol_kind,
@@ -37,39 +49,17 @@ pub(super) async fn hits(
             document_chunks: chunk.siblings,
             matched_by,
         };
-        if let Some(Expanded { content, from, lines, symbol_kind }) = expanded {
+        if let Some(widened) = expanded {
+            let Expanded { content, from, lines, symbol_kind, anchors: widened } = widened;
             hit.content = content;
             hit.expanded_from = Some(from);
             hit.lines = lines;
             hit.symbol_kind = symbol_kind;
+            anchors = widened;
         }
         hit.match_spans = spans::match_spans(&checked.query, &hit.content);
+        hit.highlights = highlights(&checked.query, &hit.content, &anchors);
         hits.push(hit);
     }
     hits
-}
-
-/// Widens one hit; one that cannot be widened stays as it is.
-async fn widen(
-    snapshot: &dyn Snapshot,
-    hit: &StoredChunk,
-    parent: ParentSettings,
-) -> Option<Expanded> {
-    let siblings = match snapshot.chunks_of(&hit.document.path).await {
-        Ok(siblings) => siblings,
-        Err(error) => {
-            tracing::warn!(path = %hit.document.path, %error, "a hit could not be widened");
-            return None;
-        }
-    };
-    let place = siblings.iter().position(|sibling| sibling.id == hit.id)?;
-    let siblings: Vec<Sibling<'_>> = siblings
-        .iter()
-        .map(|sibling| Sibling { chunk: &sibling.chunk, token_count: sibling.token_count })
-        .collect();
-    let budget = ParentBudget {
-        whole_doc_threshold_tokens: parent.whole_doc_threshold_tokens,
-        max_expanded_tokens: parent.max_expanded_tokens,
-    };
-    expand(&siblings, place, budget)
 }

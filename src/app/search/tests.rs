@@ -1,3 +1,6 @@
+pub(in crate::app) mod observed;
+mod stages;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -421,20 +424,22 @@ impl Reranker for Recording {
     }
 }
 
+fn recorded(recording: &Arc<Recording>) -> Arc<RerankerModel> {
+    let shared = Arc::clone(recording);
+    let load = move || {
+        let shared = Arc::clone(&shared);
+        Box::pin(async move { Ok(shared as Arc<dyn Reranker>) }) as std::pin::Pin<Box<_>>
+    };
+    Arc::new(RerankerModel::new("recording", Box::new(load)))
+}
+
 // SRCH-118 SRCH-119 SRCH-06 SRCH-87
 #[tokio::test]
 async fn the_positive_text_is_scored_with_each_chunk_and_equal_scores_keep_their_order() {
     let bench = bench().await;
     let recording = Arc::new(Recording::default());
     let mut searcher = bench.searcher();
-    let shared = Arc::clone(&recording);
-    searcher.reranker = Some(Arc::new(RerankerModel::new(
-        "recording",
-        Box::new(move || {
-            let shared = Arc::clone(&shared);
-            Box::pin(async move { Ok(shared as Arc<dyn Reranker>) })
-        }),
-    )));
+    searcher.reranker = Some(recorded(&recording));
     let request = query("password -expired");
     let reranked = searcher.search(&request, Patience::Wait).await.unwrap();
     let off = SearchRequest { rerank: Some(false), ..request };

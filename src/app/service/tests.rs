@@ -1,3 +1,5 @@
+mod tool;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 

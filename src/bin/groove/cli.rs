@@ -323,6 +323,40 @@ mod tests {
         assert_eq!(search(&["q", "--min-confidence-ratio", "0"]).min_confidence_ratio, Some(0.0));
     }
 
+    // CLI-85 CLI-86 CLI-87 CLI-88 CLI-89 CLI-92 CLI-93 CLI-95 CLI-96 CLI-97 CLI-98 CLI-99
+    // CLI-100 CLI-101 CLI-102 CLI-103
+    #[test]
+    fn every_flag_of_a_search_arrives_and_has_its_default() {
+        let plain = search(&["q"]);
+        assert_eq!((plain.query.as_str(), plain.limit), ("q", 5));
+        assert!(matches!(plain.format, Format::Json) && !plain.include_low_quality);
+        assert_eq!((plain.mmr, plain.parent_retriever, plain.min_quality), (None, None, None));
+        assert!(plain.reranker.reranker.is_none());
+        let line = "q --limit 7 --format text --category c --topic t --tag-all a,b --date-from 1 \
+                    --date-to 2 --field k=v --field k=w --field-not k=x --min-quality 0.5 \
+                    --include-low-quality --min-confidence-ratio 2 --mmr true --mmr-lambda 0.5 \
+                    --mmr-same-doc-penalty 0.25 --parent-retriever false --reranker none";
+        let given = search(&line.split_whitespace().collect::<Vec<_>>());
+        assert_eq!(given.limit, 7);
+        assert!(matches!(given.format, Format::Text) && given.include_low_quality);
+        let texts = [given.category, given.topic, given.date_from, given.date_to];
+        assert_eq!(texts.map(Option::unwrap), ["c", "t", "1", "2"]);
+        assert_eq!(given.tag_all, ["a", "b"]);
+        let pair = |value: &str| ("k".to_owned(), value.to_owned());
+        assert_eq!(given.field, [pair("v"), pair("w")]);
+        assert_eq!(given.field_not, [pair("x")]);
+        let numbers = [
+            given.min_quality,
+            given.min_confidence_ratio,
+            given.mmr_lambda,
+            given.mmr_same_doc_penalty,
+        ];
+        assert_eq!(numbers, [Some(0.5), Some(2.0), Some(0.5), Some(0.25)]);
+        assert_eq!((given.mmr, given.parent_retriever), (Some(true), Some(false)));
+        assert!(given.reranker.reranker.is_some());
+        assert!(parse(&["search"]).is_err());
+    }
+
     // CLI-107
     #[test]
     fn a_query_that_starts_with_a_hyphen_follows_two_hyphens() {

@@ -1,5 +1,6 @@
 //! The `groove` program: arguments, wiring, exit codes.
 
+mod answer;
 mod cli;
 mod config;
 mod graph;
@@ -100,12 +101,12 @@ async fn search(arguments: SearchArgs, mut loaded: LoadedConfig) -> anyhow::Resu
     // What is wrong with the request alone is told before any file is opened.
     grooveseek::app::search::check(&request, &loaded.config.search)?;
     let groove = open(&kb, &model, Some(&reranker), loaded, IndexFile::Existing).await?;
-    let answer = groove.searcher().search(&request, Patience::Wait).await;
+    let found = groove.searcher().search(&request, Patience::Wait).await;
     groove.close().await;
-    let answer = answer?;
+    let found = found?;
     let text = match format {
-        Format::Json => json::pretty(&json::search_answer(&answer)) + "\n",
-        Format::Text => print::answer_as_text(&answer),
+        Format::Json => json::pretty(&json::search_answer(&found)) + "\n",
+        Format::Text => answer::as_text(&found, surroundings::emphasis()),
     };
     print::result(&text).context("cannot write the result")?;
     Ok(ExitCode::SUCCESS)

@@ -1,4 +1,4 @@
-//! Results as text, and what a person sees of an index run.
+//! What an index holds as text, and what a person sees of an index run.
 #![expect(clippy::print_stderr, reason = "this is where the program speaks")]
 
 use std::io::{self, IsTerminal as _, Write as _};
@@ -10,13 +10,7 @@ use grooveseek::app::line::on_one_line;
 use grooveseek::app::quality::QualityReport;
 use grooveseek::app::wiring::Status;
 use grooveseek::domain::filter::passes_quality;
-use grooveseek::domain::search::{Hit, SearchAnswer};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-
-/// Excerpts that a hit shows in text form.
-const EXCERPTS: usize = 3;
-/// Characters of text around a match in an excerpt.
-const EXCERPT_MARGIN: usize = 40;
 
 /// Writes a result to standard output. A reader that has gone away is no
 /// failure of ours.
@@ -31,58 +25,6 @@ pub(crate) fn result(text: &str) -> io::Result<()> {
 /// Writes a line for the operator to standard error.
 pub(crate) fn notice(text: &str) {
     eprintln!("{text}");
-}
-
-/// An answer as text, made for pasting into a prompt.
-pub(crate) fn answer_as_text(answer: &SearchAnswer) -> String {
-    let mut blocks = Vec::new();
-    for hit in &answer.hits {
-        blocks.push(hit_as_text(hit));
-    }
-    let mut text = String::new();
-    if answer.low_confidence {
-        text.push_str("low confidence: the scores are close together\n");
-    }
-    if answer.pending_chunks > 0 {
-        let count = answer.pending_chunks.to_string();
-        text.extend(["note: ", &count, " chunk(s) can be found by their words only as yet\n"]);
-    }
-    for warning in &answer.warnings {
-        text.extend(["note: ", warning, "\n"]);
-    }
-    text.push_str(&blocks.join("---\n"));
-    if answer.hits.is_empty() {
-        text.push_str("no hits\n");
-    }
-    text
-}
-
-fn hit_as_text(hit: &Hit) -> String {
-    let mut lines = Vec::new();
-    if let Some(title) = &hit.title {
-        lines.push(title.clone());
-    }
-    lines.push(match &hit.heading {
-        Some(heading) => on_one_line(&format!("{}#{heading}", hit.path)).into_owned(),
-        None => on_one_line(&hit.path).into_owned(),
-    });
-    lines.push(format!("score: {}", hit.score));
-    if !hit.tags.is_empty() {
-        lines.push(format!("tags: {}", hit.tags.join(", ")));
-    }
-    for span in hit.match_spans.iter().flatten().take(EXCERPTS) {
-        let text = &hit.content;
-        let start = text[..span.start].char_indices().rev().nth(EXCERPT_MARGIN - 1);
-        let start = start.map_or(0, |(index, _)| index);
-        let end = text[span.end..].char_indices().nth(EXCERPT_MARGIN);
-        let end = end.map_or(text.len(), |(index, _)| span.end + index);
-        let excerpt = text[start..end].split_whitespace().collect::<Vec<_>>().join(" ");
-        lines.push(format!("match: ...{excerpt}..."));
-    }
-    lines.push(String::new());
-    lines.push(hit.content.trim_end().to_owned());
-    lines.push(String::new());
-    lines.join("\n")
 }
 
 /// What an index holds, one fact a line.

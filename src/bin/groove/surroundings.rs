@@ -1,4 +1,4 @@
-//! Where models may be on this machine.
+//! Where models may be on this machine, and what else its environment says.
 #![allow(clippy::disallowed_methods, reason = "the binary reads the environment and passes it in")]
 
 use std::env;
@@ -8,11 +8,17 @@ use anyhow::Context as _;
 use grooveseek::app::config_file::DirectoryError;
 use grooveseek::app::wiring::{HubSettings, ModelPlaces, Proxies, Surroundings};
 
+use crate::answer::Emphasis;
 use crate::config::LoadedConfig;
 
 /// Where relative paths start from.
 pub(crate) fn working_dir() -> anyhow::Result<PathBuf> {
     env::current_dir().context("cannot tell the working directory")
+}
+
+/// How an answer on standard output sets matches off.
+pub(crate) fn emphasis() -> Emphasis {
+    Emphasis::of_output(env::var_os("NO_COLOR").as_deref())
 }
 
 /// Gathers what the environment and the configuration say of models.

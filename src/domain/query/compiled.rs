@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::phrase::Phrase;
 use super::scan::{Segment, SegmentText, scan};
-use super::terms::{is_separator, split};
+use super::terms::{is_separator, split, words};
 
 /// The most bytes of a query.
 pub const MAX_QUERY_BYTES: usize = 1024;
@@ -151,6 +151,13 @@ impl CompiledQuery {
     /// their own: the text whose words are looked for.
     pub fn plain_text(&self) -> &str {
         &self.plain_text
+    }
+
+    /// The words of the plain text that are worth showing, in order, with
+    /// repetitions: cut between scripts, two characters and more; of Hiragana,
+    /// three and more.
+    pub fn plain_words(&self) -> impl Iterator<Item = &str> {
+        words(&self.plain_text)
     }
 
     /// Whether there is anything that the lexical leg could find.

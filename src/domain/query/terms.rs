@@ -61,6 +61,27 @@ pub(super) fn split(text: &str) -> Terms<'_> {
     terms
 }
 
+/// The words of plain text that are worth showing: runs of at least two
+/// characters; of Hiragana, which mostly is grammar, at least three.
+pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(is_separator).flat_map(|group| {
+        runs_of(group).into_iter().filter_map(move |run| {
+            let word = &group[run.bytes];
+            let least = match word.chars().next().map(class_of) {
+                Some(Class::Hiragana) => MIN_PHRASE_CHARACTERS,
+                _ => MIN_PHRASE_CHARACTERS - 1,
+            };
+            let is_word = run.characters >= least && word.chars().any(char::is_alphanumeric);
+            is_word.then_some(word)
+        })
+    })
+}
+
+/// Whether a character belongs to words that stand between spaces.
+pub(super) fn is_spaced(character: char) -> bool {
+    class_of(character) == Class::Word
+}
+
 fn split_group<'a>(group: &'a str, terms: &mut Terms<'a>) {
     let runs = runs_of(group);
     // Where the phrase that was started last stands in `phrases`, and its first byte.

@@ -151,6 +151,8 @@ pub(super) enum Which<'a> {
     Ids(&'a [ChunkId]),
     /// Those of one document, in order.
     Of(&'a DocumentPath),
+    /// Those of one document from one place in it to another, in order.
+    Between(&'a DocumentPath, u32, u32),
     /// So many of one document at most, in order.
     FirstOf(&'a DocumentPath, usize),
     /// Those of one document that are not in the vector table, in order.
@@ -165,6 +167,7 @@ pub(super) async fn chunks(
     const COLUMNS: &str = "SELECT c.id, c.document_id, c.chunk_index, c.heading, c.level, \
          c.content, c.token_count, c.quality_score, c.context_text, c.start_line, c.end_line, \
          c.symbol_kind, c.table_rows FROM chunks c";
+    let between;
     let (condition, argument) = match which {
         Which::Ids(ids) => (
             "WHERE c.id IN (SELECT value FROM json_each(?))",
@@ -175,6 +178,14 @@ pub(super) async fn chunks(
              ORDER BY c.chunk_index, c.id",
             path.as_str().to_owned(),
         ),
+        Which::Between(path, first, last) => {
+            between = format!(
+                "WHERE c.document_id = (SELECT id FROM documents WHERE path = ?)
+                 AND c.chunk_index BETWEEN {first} AND {last}
+                 ORDER BY c.chunk_index, c.id"
+            );
+            (between.as_str(), path.as_str().to_owned())
+        }
         Which::FirstOf(path, _) => (
             "WHERE c.document_id = (SELECT id FROM documents WHERE path = ?)
              ORDER BY c.chunk_index, c.id LIMIT ?",

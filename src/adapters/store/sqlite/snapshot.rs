@@ -1,6 +1,7 @@
 //! One read transaction as a view of the index.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::RangeInclusive;
 use std::sync::{Arc, PoisonError};
 
 use async_trait::async_trait;
@@ -301,6 +302,16 @@ impl Snapshot for SqliteSnapshot {
     async fn chunks_of(&self, path: &DocumentPath) -> Result<Vec<StoredChunk>, StoreError> {
         let mut reading = self.connection().await;
         rows::chunks(reading.get()?, Which::Of(path)).await.map_err(cannot_read)
+    }
+
+    async fn chunks_between(
+        &self,
+        path: &DocumentPath,
+        indexes: RangeInclusive<u32>,
+    ) -> Result<Vec<StoredChunk>, StoreError> {
+        let mut reading = self.connection().await;
+        let which = Which::Between(path, *indexes.start(), *indexes.end());
+        rows::chunks(reading.get()?, which).await.map_err(cannot_read)
     }
 
     async fn first_chunks_of(

@@ -19,6 +19,11 @@ impl Arguments {
         Self(arguments.unwrap_or_default())
     }
 
+    /// The names of the arguments that nobody has asked for.
+    pub(super) fn unread(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
     /// A string that has to be there.
     pub(super) fn required_text(&mut self, name: &str) -> Result<String, ErrorData> {
         self.text(name)?.ok_or_else(|| {

@@ -8,6 +8,8 @@ mod protocol;
 
 mod arguments;
 
+mod unknown;
+
 mod progress;
 
 mod surrogates;

@@ -17,7 +17,7 @@ use crate::ports::transport::Refused;
 /// # Errors
 ///
 /// -32602 if an argument is missing or of another type than its schema says.
-pub(super) fn search_request(mut given: Arguments) -> Result<SearchRequest, ErrorData> {
+pub(super) fn search_request(given: &mut Arguments) -> Result<SearchRequest, ErrorData> {
     Ok(SearchRequest {
         query: given.required_text("query")?,
         limit: given.count("limit")?,
@@ -111,7 +111,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     fn parse(value: Value) -> Result<SearchRequest, ErrorData> {
-        search_request(Arguments::new(Some(rmcp::model::object(value))))
+        search_request(&mut Arguments::new(Some(rmcp::model::object(value))))
     }
 
     // MCP-20 SRCH-10 SRCH-11 SRCH-13 SRCH-14 SRCH-15 SRCH-16 SRCH-17 SRCH-18
@@ -237,10 +237,13 @@ mod tests {
         assert_eq!(globs(json!({ "query": "q" })), None);
     }
 
-    // SRCH-29
+    // SRCH-29 SRCH-31
     #[test]
     fn a_name_that_nobody_knows_is_ignored() {
-        let request = parse(json!({ "query": "q", "top_k": "many" }));
+        let request = parse(json!({
+            "query": "q", "top_k": "many", "rrf_k": 1, "bm25_heading_weight": 9,
+            "whole_doc_threshold_tokens": 9, "max_expanded_tokens": 9,
+        }));
         assert_eq!(request, Ok(SearchRequest { query: "q".into(), ..SearchRequest::default() }));
     }
 

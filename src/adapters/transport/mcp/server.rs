@@ -33,6 +33,7 @@ use crate::adapters::transport::mcp::progress;
 use crate::adapters::transport::mcp::progress::Steps;
 use crate::adapters::transport::mcp::protocol;
 use crate::adapters::transport::mcp::tools;
+use crate::adapters::transport::mcp::unknown::UnknownNames;
 use crate::ports::transport::Handler;
 use crate::ports::transport::Progress;
 use crate::ports::transport::RebuildAnswer;
@@ -51,12 +52,19 @@ pub(in crate::adapters::transport) struct McpServer {
     turns: Arc<Semaphore>,
     /// How many index runs are under way, whether or not a client waits for them.
     runs: watch::Sender<usize>,
+    /// Names of arguments that were given in vain.
+    unknown: UnknownNames,
 }
 
 impl McpServer {
     /// Serves what the handler knows.
     pub(in crate::adapters::transport) fn new(handler: Arc<dyn Handler>) -> Self {
-        Self { handler, turns: Arc::new(Semaphore::new(CALLS)), runs: watch::Sender::new(0) }
+        Self {
+            handler,
+            turns: Arc::new(Semaphore::new(CALLS)),
+            runs: watch::Sender::new(0),
+            unknown: UnknownNames::default(),
+        }
     }
 
     /// Waits until no index run is under way.
@@ -108,7 +116,8 @@ impl McpServer {
         };
         Ok(match request.name.as_ref() {
             tools::SEARCH => {
-                let request = protocol::search_request(given)?;
+                let request = protocol::search_request(&mut given)?;
+                self.unknown.tell(tools::SEARCH, given.unread());
                 let outcome = isolated(self.handler.search(request)).await;
                 protocol::object_result(outcome.map(|answer| json::search_answer(&answer)))
             }

@@ -23,6 +23,7 @@ use crate::domain::graph::GraphRequest;
 use crate::domain::graph::Node;
 use crate::domain::graph::SeedStrategy;
 use crate::domain::graph::Truncation;
+use crate::domain::highlights::Highlight;
 use crate::domain::search::Expansion;
 use crate::domain::search::FilterEcho;
 use crate::domain::search::Hit;
@@ -118,6 +119,7 @@ fn bare_hit() -> Hit {
         tags: Vec::new(),
         content: "text".into(),
         match_spans: None,
+        highlights: None,
         expanded_from: None,
         lines: None,
         symbol_kind: None,
@@ -132,6 +134,7 @@ fn full_answer() -> SearchAnswer {
     let hit = Hit {
         title: Some("T".into()),
         match_spans: Some(vec![Span { start: 0, end: 4 }]),
+        highlights: Some(vec![Highlight { span: Span { start: 0, end: 4 }, line: 1 }]),
         expanded_from: Some(Expansion::WholeDocument { total_chunks: 2 }),
         lines: Some(LineRange { start: 1, end: 2 }),
         symbol_kind: Some("function".into()),
@@ -148,6 +151,8 @@ fn full_answer() -> SearchAnswer {
     SearchAnswer {
         hits: vec![hit, bare_hit()],
         low_confidence: true,
+        confidence: Some(0.25),
+        min_quality: 0.3,
         filter,
         score_kind: ScoreKind::Reranked,
         degraded: vec!["vector"],

@@ -268,6 +268,8 @@ fn search_output() -> Value {
     let properties = json!({
         "results": { "type": "array", "items": hit() },
         "low_confidence": flag("The scores are flat. Advisory."),
+        "confidence": number("How sure the best result is, from 0 to 1; absent if unknown."),
+        "min_quality": number("The least quality of a passage that was shown, from 0 to 1."),
         "filter_applied": {
             "type": "object",
             "description": "The filters that had an effect.",
@@ -294,7 +296,7 @@ fn search_output() -> Value {
         "pending_chunks": count("Chunks that only their words can find yet; their vectors follow."),
         "warnings": texts("Remarks about the request."),
     });
-    output(&properties, &["results", "low_confidence", "filter_applied"])
+    output(&properties, &["results", "low_confidence", "filter_applied", "min_quality"])
 }
 
 fn hit() -> Value {
@@ -316,6 +318,18 @@ fn hit() -> Value {
                     "end": whole("First byte after."),
                 }),
                 &["start", "end"],
+            ),
+        },
+        "highlights": {
+            "type": "array",
+            "description": "The same without regard to case and accents, in any script.",
+            "items": object(
+                &json!({
+                    "start": whole("First byte inside."),
+                    "end": whole("First byte after."),
+                    "line": whole("Of the file if start_line is given, else of `content`; from 1."),
+                }),
+                &["start", "end", "line"],
             ),
         },
         "expanded_from": {
@@ -438,7 +452,7 @@ mod tests {
         assert_eq!(names, NAMES);
     }
 
-    // MCP-20
+    // MCP-20 SRCH-31
     #[test]
     fn search_has_its_parameters_and_requires_the_query() {
         let mut expected = [

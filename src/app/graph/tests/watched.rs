@@ -122,6 +122,14 @@ impl Snapshot for WatchedSnapshot {
         Ok(chunks)
     }
 
+    async fn chunks_between(
+        &self,
+        path: &DocumentPath,
+        indexes: std::ops::RangeInclusive<u32>,
+    ) -> Result<Vec<StoredChunk>, StoreError> {
+        self.snapshot.chunks_between(path, indexes).await
+    }
+
     async fn first_chunks_of(
         &self,
         path: &DocumentPath,
