@@ -79,11 +79,9 @@ fn main() {
 
 fn write_down(path: &Path, run: &Run) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
-    let mut lines = String::new();
-    for (query, documents) in run {
-        for (rank, document) in documents.iter().enumerate() {
-            lines += &format!("{query}\t{document}\t{}\n", documents.len() - rank);
-        }
-    }
-    fs::write(path, lines).unwrap();
+    let lines = run.iter().flat_map(|(query, documents)| {
+        let ranked = documents.iter().rev().zip(1..);
+        ranked.map(move |(document, score)| format!("{query}\t{document}\t{score}\n"))
+    });
+    fs::write(path, lines.collect::<String>()).unwrap();
 }

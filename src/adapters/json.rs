@@ -375,6 +375,7 @@ mod tests {
                 }],
                 "low_confidence": false,
                 "filter_applied": {},
+                "score_kind": "rrf",
                 "min_quality": 0.0,
                 "score_kind": "rrf",
             })

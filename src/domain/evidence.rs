@@ -96,8 +96,8 @@ const MEANT_BY_NAME: f32 = 0.6;
 /// The thresholds were chosen on judged sets of queries in four languages; see
 /// the decision on fusion in `docs/adr`.
 pub fn weigh<Id: PartialEq>(
-    dense: Testimony<'_, Id>,
-    lexical: Testimony<'_, Id>,
+    dense: &Testimony<'_, Id>,
+    lexical: &Testimony<'_, Id>,
     understood: bool,
     named: f32,
 ) -> Verdict {
@@ -164,8 +164,8 @@ mod tests {
     fn verdict(dense_best: f32, lexical: &[(u32, f32)]) -> Verdict {
         let dense = dense(dense_best);
         weigh(
-            Testimony { candidates: &dense, spread: Some(COSINES) },
-            Testimony { candidates: lexical, spread: Some(SCORES) },
+            &Testimony { candidates: &dense, spread: Some(COSINES) },
+            &Testimony { candidates: lexical, spread: Some(SCORES) },
             true,
             0.0,
         )
@@ -198,13 +198,13 @@ mod tests {
         let dense = dense(4.5);
         let dense = Testimony { candidates: &dense, spread: Some(COSINES) };
         let words = Testimony { candidates: &[(90, 14.0)], spread: Some(SCORES) };
-        assert_eq!(weigh(dense, words, false, 0.0), Verdict::Lexical);
-        assert_eq!(weigh(dense, words, true, 0.5), Verdict::Both { lexical: 1 });
+        assert_eq!(weigh(&dense, &words, false, 0.0), Verdict::Lexical);
+        assert_eq!(weigh(&dense, &words, true, 0.5), Verdict::Both { lexical: 1 });
         // So is one that names a document.
-        assert_eq!(weigh(dense, words, true, 0.6), Verdict::Lexical);
+        assert_eq!(weigh(&dense, &words, true, 0.6), Verdict::Lexical);
         // Where there are no words, there is only the model.
         let none = Testimony { candidates: &[], spread: None };
-        assert_eq!(weigh(dense, none, false, 1.0), Verdict::Both { lexical: 0 });
+        assert_eq!(weigh(&dense, &none, false, 1.0), Verdict::Both { lexical: 0 });
     }
 
     #[test]
@@ -212,10 +212,10 @@ mod tests {
         let dense = dense(9.0);
         let dense = Testimony { candidates: &dense, spread: None };
         let words = Testimony { candidates: &[(90, 2.0), (91, 0.5)], spread: Some(SCORES) };
-        assert_eq!(weigh(dense, words, true, 0.0), Verdict::Both { lexical: 1 });
+        assert_eq!(weigh(&dense, &words, true, 0.0), Verdict::Both { lexical: 1 });
         let few = [(1, 0.9), (2, 0.1)];
         let dense = Testimony { candidates: &few, spread: Some(COSINES) };
-        assert_eq!(weigh(dense, words, true, 0.0), Verdict::Both { lexical: 1 });
+        assert_eq!(weigh(&dense, &words, true, 0.0), Verdict::Both { lexical: 1 });
     }
 
     #[test]

@@ -69,8 +69,8 @@ impl JudgedSet {
         if let Some(pages) = &self.pages {
             let list = into.join("pages.txt");
             let pages = fs::read_to_string(pages).unwrap();
-            let named: String = pages.lines().map(|page| format!("cpp-docs/{page}\n")).collect();
-            fs::write(&list, named).unwrap();
+            let named: Vec<String> = pages.lines().map(|page| format!("cpp-docs/{page}")).collect();
+            fs::write(&list, named.join("\n")).unwrap();
             tar.args(["--strip-components=1", "-T"]).arg(list);
         }
         let status = tar.status().unwrap();

@@ -563,10 +563,10 @@ impl Snapshot for MemorySnapshot {
 
         let excluded = fold_all(&restriction.excluded);
         let pass = |scored: &[Scored], depth: usize| {
-            let scores: HashMap<i64, f64> = scored.iter().copied().collect();
+            let known: HashMap<i64, f64> = scored.iter().copied().collect();
             let mut best = Best::new(depth);
             for (entry, row) in state.rows() {
-                if let Some(&score) = scores.get(&row.id.0)
+                if let Some(&score) = known.get(&row.id.0)
                     && !occurs(row, &excluded)
                     && admits(&restriction.filter, entry, row)
                 {

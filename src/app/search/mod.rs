@@ -371,8 +371,8 @@ impl Searcher {
         let (nearest, matched) = (scores(dense), scores(&lexical.candidates));
         let spread = snapshot.cosine_spread(vector).await?;
         Ok(weigh(
-            Testimony { candidates: &nearest, spread },
-            Testimony { candidates: &matched, spread: lexical.spread },
+            &Testimony { candidates: &nearest, spread },
+            &Testimony { candidates: &matched, spread: lexical.spread },
             understood,
             lexical.named,
         ))

@@ -64,6 +64,9 @@ fn beginnings(phrases: &[Phrase]) -> Vec<Phrase> {
     phrases.iter().map(beginning).collect()
 }
 
+/// A chunk's number, and its heading, context and content.
+type Columns = (i64, Option<String>, Option<String>, Option<String>);
+
 /// Of the chunks that beginnings of phrases found, those in which a phrase stands
 /// whole; none if no phrase was cut.
 async fn verified(
@@ -75,7 +78,7 @@ async fn verified(
         return Ok(None);
     }
     let phrases: Vec<String> = phrases.iter().map(|phrase| fold(phrase.as_str())).collect();
-    let texts: Vec<(i64, Option<String>, Option<String>, Option<String>)> = sqlx::query_as(
+    let texts: Vec<Columns> = sqlx::query_as(
         "SELECT id, heading, context_text, content FROM chunks
          WHERE id IN (SELECT value FROM json_each(?))",
     )

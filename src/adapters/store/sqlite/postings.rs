@@ -17,12 +17,12 @@ pub(super) const FULL: usize = 880;
 ///
 /// - `before`: the chunk of the posting before, or the block's own number.
 pub(super) fn push(block: &mut Vec<u8>, before: i64, posting: &Posting) {
-    let [heading, context, content] = posting.counts;
+    let [heading, context, text] = posting.counts;
     put(block, posting.id.wrapping_sub(before).unsigned_abs());
     if heading == 0 && context == 0 {
-        put(block, u64::from(content) << 1);
+        put(block, u64::from(text) << 1);
     } else {
-        put(block, u64::from(content) << 1 | 1);
+        put(block, u64::from(text) << 1 | 1);
         put(block, heading.into());
         put(block, context.into());
     }
@@ -45,15 +45,15 @@ pub(super) fn read(block: &[u8], first: i64, postings: &mut Vec<Posting>) {
 fn take_posting(rest: &mut &[u8], before: i64) -> Option<Posting> {
     let step = i64::try_from(take(rest)?).ok()?;
     let id = before.checked_add(step)?;
-    let content = take(rest)?;
-    let (heading, context) = if content & 1 == 1 {
+    let text = take(rest)?;
+    let (heading, context) = if text & 1 == 1 {
         (u32::try_from(take(rest)?).ok()?, u32::try_from(take(rest)?).ok()?)
     } else {
         (0, 0)
     };
-    let content = u32::try_from(content >> 1).ok()?;
+    let text = u32::try_from(text >> 1).ok()?;
     let length = u32::try_from(take(rest)?).ok()?;
-    Some(Posting { id, counts: [heading, context, content], length })
+    Some(Posting { id, counts: [heading, context, text], length })
 }
 
 fn put(block: &mut Vec<u8>, mut number: u64) {

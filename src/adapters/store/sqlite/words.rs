@@ -199,17 +199,14 @@ fn blocks(word: &str, first: Option<i64>, postings: &[Posting]) -> Vec<Row> {
     let mut blocks: Vec<Row> = Vec::new();
     let mut before = 0;
     for posting in postings {
-        match blocks.last_mut().filter(|block| block.bytes.len() < postings::FULL) {
-            Some(block) => {
-                postings::push(&mut block.bytes, before, posting);
-                block.places += 1;
-            }
-            None => {
-                let first = first.filter(|_| blocks.is_empty()).unwrap_or(posting.id);
-                let mut bytes = Vec::new();
-                postings::push(&mut bytes, first, posting);
-                blocks.push(Row { word: word.to_owned(), first, places: 1, bytes });
-            }
+        if let Some(block) = blocks.last_mut().filter(|block| block.bytes.len() < postings::FULL) {
+            postings::push(&mut block.bytes, before, posting);
+            block.places += 1;
+        } else {
+            let first = first.filter(|_| blocks.is_empty()).unwrap_or(posting.id);
+            let mut bytes = Vec::new();
+            postings::push(&mut bytes, first, posting);
+            blocks.push(Row { word: word.to_owned(), first, places: 1, bytes });
         }
         before = posting.id;
     }
@@ -348,12 +345,11 @@ pub(super) async fn recount(connection: &mut SqliteConnection) -> Result<u64, sq
         for chunk in chunks {
             let document = chunk.document;
             let known = current.take().filter(|(known, ..)| *known == document);
-            let (_, language, beginning) = match known {
-                Some(known) => current.insert(known),
-                None => {
-                    let (language, beginning) = recognise(connection, document).await?;
-                    current.insert((document, language, beginning))
-                }
+            let (_, language, beginning) = if let Some(known) = known {
+                current.insert(known)
+            } else {
+                let (language, beginning) = recognise(connection, document).await?;
+                current.insert((document, language, beginning))
             };
             let text = chunk.text(*language, beginning.as_deref());
             changes.add(text.id, text.language, text.columns);

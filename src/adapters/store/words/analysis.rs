@@ -198,9 +198,9 @@ fn parts(run: &[char]) -> Vec<&[char]> {
             || match (kinds[at - 1], kinds[at]) {
                 (Kind::Upper, Kind::Upper) => kinds.get(at + 1) == Some(&Kind::Lower),
                 // One capital leads a word: `Reply`.
-                (Kind::Upper, Kind::Lower) => false,
-                (Kind::Letter, Kind::Lower | Kind::Upper)
-                | (Kind::Lower | Kind::Upper, Kind::Letter) => false,
+                (Kind::Upper, Kind::Lower | Kind::Letter)
+                | (Kind::Letter, Kind::Lower | Kind::Upper)
+                | (Kind::Lower, Kind::Letter) => false,
                 (before, after) => before != after,
             };
         if cut {
@@ -246,13 +246,12 @@ pub(in crate::adapters::store) fn count(
     for (column, text) in columns.into_iter().enumerate() {
         analyser.words(text, |word, _| {
             length += 1;
-            match counts.get_mut(word) {
-                Some(known) => known[column] += 1,
-                None => {
-                    let mut first = Counts::default();
-                    first[column] = 1;
-                    counts.insert(word.to_owned(), first);
-                }
+            if let Some(known) = counts.get_mut(word) {
+                known[column] += 1;
+            } else {
+                let mut first = Counts::default();
+                first[column] = 1;
+                counts.insert(word.to_owned(), first);
             }
         });
     }
@@ -292,12 +291,11 @@ pub(in crate::adapters::store) fn groups(
     let mut distinct: Vec<Group> = Vec::new();
     for mut group in groups {
         group.stems.sort_unstable();
-        match places.get(&group.stems) {
-            Some(&place) => distinct[place].weight = distinct[place].weight.max(group.weight),
-            None => {
-                places.insert(group.stems.clone(), distinct.len());
-                distinct.push(group);
-            }
+        if let Some(&place) = places.get(&group.stems) {
+            distinct[place].weight = distinct[place].weight.max(group.weight);
+        } else {
+            places.insert(group.stems.clone(), distinct.len());
+            distinct.push(group);
         }
     }
     distinct.truncate(most);

@@ -38,16 +38,18 @@ impl<'a> Names<'a> {
 
 /// The texts of a chunk's three columns. What its document is called stands
 /// beside its context: whoever looks for a document by its name means all of it.
+///
+/// - `text`: the chunk's content.
 pub(super) fn columns(
     heading: Option<&str>,
     context: Option<&str>,
-    content: &str,
+    text: &str,
     names: Names<'_>,
 ) -> [String; 3] {
     let file = names.path.rsplit('/').next().unwrap_or_default();
     let name = file.rsplit_once('.').map_or(file, |(name, _)| name);
     let context = [context, names.title, Some(name)].map(Option::unwrap_or_default).join("\n");
-    [heading.unwrap_or_default().to_owned(), context, content.to_owned()]
+    [heading.unwrap_or_default().to_owned(), context, text.to_owned()]
 }
 
 /// Names everything that decides which words a text has. An index that was made

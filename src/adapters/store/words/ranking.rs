@@ -69,10 +69,9 @@ pub(in crate::adapters::store) fn score_all(
             };
             let rarity = collection.rarity(postings.len());
             let score = |posting: &Posting| {
-                let [heading, context, content] = posting.counts.map(f64::from);
-                let frequency = weights.heading * heading
-                    + weights.context * context
-                    + weights.content * content;
+                let [heading, context, text] = posting.counts.map(f64::from);
+                let frequency =
+                    weights.heading * heading + weights.context * context + weights.content * text;
                 let damping = SATURATION
                     * (1.0 - LENGTH_INFLUENCE
                         + LENGTH_INFLUENCE * f64::from(posting.length) / mean);
