@@ -377,7 +377,6 @@ mod tests {
                 "filter_applied": {},
                 "score_kind": "rrf",
                 "min_quality": 0.0,
-                "score_kind": "rrf",
             })
         );
     }

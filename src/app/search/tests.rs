@@ -1,5 +1,5 @@
 pub(in crate::app) mod observed;
-mod stages;
+mod stage_tests;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

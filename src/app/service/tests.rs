@@ -1,4 +1,4 @@
-mod tool;
+mod tool_tests;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
