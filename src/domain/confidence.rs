@@ -95,49 +95,43 @@ pub const FEWEST_CHUNKS: u64 = 50;
 pub struct Evidence {
     /// The logit that a reranker gave it: nothing else counts then.
     pub logit: Option<f32>,
-    /// By how many standard deviations its cosine similarity stands out from
-    /// that of all chunks.
-    pub meaning: Option<f32>,
-    /// By how many standard deviations its score by words stands out from that
-    /// of all chunks.
-    pub words: Option<f32>,
+    /// By how many standard deviations its cosine similarity with the query lies
+    /// above that of any two chunks with one another.
+    pub likeness: Option<f32>,
 }
 
-/// By so many standard deviations a best hit stands out that is as likely to be
-/// an answer as not.
-const EVEN: f32 = 4.0;
-
-/// Scores of words stand out by this many times as much as similarities do,
-/// since most chunks have none of the words.
-const WORDS_STAND_OUT: f32 = 3.0;
+/// By so many standard deviations a hit is more like the query than two chunks are
+/// like one another, if it is as likely to be an answer as not; and how sharply
+/// that divides.
+const EVEN: f32 = 2.0;
+const SHARPNESS: f32 = 2.0;
 
 /// How sure the best hit of an answer is.
 ///
 /// With a reranker, the logistic function of its logit, which such models are
-/// trained to make a probability of. Without one, the logistic function of the
-/// number of standard deviations by which the hit stands out, less 4: those of
-/// its meaning, or a third of those of its words, whichever is more.
+/// trained to make a probability of. Without one, its similarity to the query is
+/// compared with how similar any two chunks of the index are, which differs between
+/// models and between collections: the logistic function of `2 (z − 2)`, where `z`
+/// is the number of standard deviations by which it lies above their mean.
 ///
 /// - Returns a number from 0 to 1; none where nothing is known of the hit.
 ///
 /// ```
 /// use grooveseek::domain::confidence::{Evidence, confidence};
 ///
-/// let sure = Evidence { meaning: Some(7.0), words: Some(9.0), ..Evidence::default() };
+/// let sure = Evidence { likeness: Some(4.0), ..Evidence::default() };
 /// assert!(confidence(sure).unwrap() > 0.9);
 /// let unsure = Evidence { logit: Some(-4.0), ..sure };
 /// assert!(confidence(unsure).unwrap() < 0.1);
 /// assert_eq!(confidence(Evidence::default()), None);
 /// ```
 pub fn confidence(evidence: Evidence) -> Option<f32> {
-    let Evidence { logit, meaning, words } = evidence;
+    let Evidence { logit, likeness } = evidence;
     let known = |value: Option<f32>| value.filter(|value| value.is_finite());
     if let Some(logit) = known(logit) {
         return Some(logistic(logit));
     }
-    let words = known(words).map(|words| words / WORDS_STAND_OUT);
-    let standing = known(meaning).into_iter().chain(words).reduce(f32::max)?;
-    Some(logistic(standing - EVEN))
+    known(likeness).map(|likeness| logistic(SHARPNESS * (likeness - EVEN)))
 }
 
 fn logistic(value: f32) -> f32 {
@@ -213,7 +207,7 @@ mod tests {
     // SRCH-B16
     #[test]
     fn the_logit_of_a_reranker_is_all_that_counts_where_there_is_one() {
-        let evidence = Evidence { logit: Some(0.0), meaning: Some(9.0), words: Some(30.0) };
+        let evidence = Evidence { logit: Some(0.0), likeness: Some(9.0) };
         assert_eq!(confidence(evidence), Some(0.5));
         assert_eq!(confidence(Evidence { logit: Some(f32::NAN), ..evidence }), {
             confidence(Evidence { logit: None, ..evidence })
@@ -222,15 +216,13 @@ mod tests {
 
     // SRCH-B16
     #[test]
-    fn without_a_reranker_what_stands_out_more_counts() {
-        let of = |meaning, words| confidence(Evidence { logit: None, meaning, words });
-        assert_eq!(of(Some(4.0), None), Some(0.5));
-        assert_eq!(of(None, Some(12.0)), Some(0.5));
-        assert_eq!(of(Some(4.0), Some(6.0)), Some(0.5));
-        assert_eq!(of(Some(2.0), Some(12.0)), Some(0.5));
-        assert!(of(Some(2.0), Some(3.0)).unwrap() < 0.2);
-        assert_eq!(of(None, None), None);
-        assert_eq!(of(Some(f32::NAN), None), None);
+    fn without_a_reranker_likeness_counts() {
+        let of = |likeness| confidence(Evidence { logit: None, likeness });
+        assert_eq!(of(Some(2.0)), Some(0.5));
+        assert!(of(Some(3.5)).unwrap() > 0.9);
+        assert!(of(Some(0.5)).unwrap() < 0.1);
+        assert_eq!(of(None), None);
+        assert_eq!(of(Some(f32::NAN)), None);
     }
 
     proptest! {
@@ -241,7 +233,9 @@ mod tests {
             more in -1e3..1e3_f32,
         ) {
             let (less, more) = (less.min(more), less.max(more));
-            let of = |meaning| confidence(Evidence { meaning: Some(meaning), ..Evidence::default() });
+            let of = |likeness| {
+                confidence(Evidence { likeness: Some(likeness), ..Evidence::default() })
+            };
             let (less, more) = (of(less).unwrap(), of(more).unwrap());
             prop_assert!((0.0..=1.0).contains(&less) && less <= more && more <= 1.0);
         }

@@ -451,13 +451,22 @@ pub trait Snapshot: Send + Sync {
     /// How the cosine similarities of all chunks with a query are spread, as a
     /// sample tells it.
     ///
-    /// - Returns none where there are too few vectors to tell, or where only a
-    ///   scan of the whole index could.
+    /// - Returns none where there are too few vectors to tell.
     ///
     /// # Errors
     ///
     /// [`StoreError::Unavailable`].
     async fn cosine_spread(&self, query: &Embedding) -> Result<Option<Spread>, StoreError>;
+
+    /// How the cosine similarities of chunks with one another are spread, as pairs
+    /// of a sample tell it.
+    ///
+    /// - Returns none where there are too few vectors to tell.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    async fn cosines_between(&self) -> Result<Option<Spread>, StoreError>;
 
     /// The lexical leg: the chunks in which a word or a phrase of a query occurs.
     ///

@@ -539,6 +539,16 @@ impl Snapshot for MemorySnapshot {
         Ok(sample::spread(query.as_slice(), vectors().filter(|(id, _)| sample.takes(*id))))
     }
 
+    async fn cosines_between(&self) -> Result<Option<Spread>, StoreError> {
+        let vectors = || {
+            self.0.rows().filter_map(|(_, row)| {
+                Some((row.id.0, row.new.embedding.as_ref().map(Embedding::as_slice)?))
+            })
+        };
+        let sample = Sample::of(vectors().count());
+        Ok(sample::spread_between(vectors().filter(|(id, _)| sample.takes(*id))))
+    }
+
     async fn matching(
         &self,
         query: &LexicalQuery,

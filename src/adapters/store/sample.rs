@@ -59,6 +59,21 @@ pub(super) fn spread_of(mut cosines: Vec<(i64, f32)>) -> Option<Spread> {
     Spread::of(&cosines)
 }
 
+/// How the cosines of a sample of vectors with one another are spread: each with
+/// one that is not its neighbour.
+///
+/// - `sampled`: ids and vectors, in any order.
+pub(super) fn spread_between<'a>(
+    sampled: impl IntoIterator<Item = (i64, &'a [f32])>,
+) -> Option<Spread> {
+    let mut sampled: Vec<(u64, &[f32])> =
+        sampled.into_iter().map(|(id, vector)| (mixed(id), vector)).collect();
+    sampled.sort_unstable_by_key(|&(place, _)| place);
+    let pairs = sampled.chunks_exact(2);
+    let cosines: Vec<f32> = pairs.map(|pair| Query::new(pair[0].1).cosine(pair[1].1)).collect();
+    Spread::of(&cosines)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,6 +99,17 @@ mod tests {
         let there = (0..).zip(vectors.iter().map(|vector| &vector[..]));
         let back: Vec<(i64, &[f32])> =
             there.clone().collect::<Vec<_>>().into_iter().rev().collect();
+        assert_eq!(spread_between(there.clone()), spread_between(back.clone()));
         assert_eq!(spread(&[1.0, 2.0, 3.0], there), spread(&[1.0, 2.0, 3.0], back));
+    }
+
+    #[test]
+    fn vectors_are_not_compared_with_their_neighbours() {
+        // Neighbours are alike, others are not.
+        let vectors: Vec<[f32; 2]> =
+            (0..400_u16).map(|n| if n / 2 % 2 == 0 { [1.0, 0.0] } else { [0.0, 1.0] }).collect();
+        let spread = spread_between((0..).zip(vectors.iter().map(|vector| &vector[..]))).unwrap();
+        assert!((0.35..0.65).contains(&spread.mean), "{spread:?}");
+        assert_eq!(spread_between([(1, &[1.0, 0.0][..])]), None);
     }
 }

@@ -2,18 +2,9 @@
 
 use crate::app::error::AppError;
 use crate::app::search::Scored;
-use crate::domain::chunk::ChunkId;
 use crate::domain::confidence::{Evidence, FEWEST_CHUNKS, confidence};
 use crate::domain::embedding::Embedding;
-use crate::ports::chunk_store::{Matches, Snapshot};
-
-/// By how many standard deviations a chunk's score by words stands out; none if
-/// it has none, or if that cannot be told.
-pub(super) fn standing_of_words(lexical: &Matches, chunk: ChunkId) -> Option<f32> {
-    let spread = lexical.spread.filter(|spread| spread.deviation > 0.0)?;
-    let candidate = lexical.candidates.iter().find(|candidate| candidate.chunk == chunk)?;
-    Some(spread.standing(candidate.score))
-}
+use crate::ports::chunk_store::Snapshot;
 
 /// How sure the best of the hits is: that with the highest score, which need
 /// not be the first where they were spread.
@@ -34,13 +25,13 @@ pub(super) async fn of(
     if chunks < FEWEST_CHUNKS {
         return Ok(None);
     }
-    let mut evidence = Evidence { words: best.words, ..Evidence::default() };
+    let mut evidence = Evidence::default();
     if let Some(query) = query
-        && let Some(spread) = snapshot.cosine_spread(query).await?
+        && let Some(spread) = snapshot.cosines_between().await?
         && spread.deviation > 0.0
         && let Some(Some(vector)) = snapshot.embeddings(&[best.chunk.id]).await?.first()
     {
-        evidence.meaning = Some(spread.standing(query.cosine(vector)));
+        evidence.likeness = Some(spread.standing(query.cosine(vector)));
     }
     Ok(confidence(evidence))
 }

@@ -64,8 +64,6 @@ struct Scored {
     chunk: StoredChunk,
     score: f32,
     matched_by: Vec<&'static str>,
-    /// By how many standard deviations its score by words stands out.
-    words: Option<f32>,
 }
 
 /// Checks a request without asking the model or the index anything.
@@ -343,8 +341,7 @@ impl Searcher {
                     .zip([VECTOR, FULL_TEXT])
                     .filter_map(|(rank, leg)| rank.map(|_| leg))
                     .collect();
-                let words = confidence::standing_of_words(&lexical, chunk.id);
-                Some(Scored { score: item.score, matched_by, words, chunk })
+                Some(Scored { score: item.score, matched_by, chunk })
             })
             .collect();
         Ok(scored)

@@ -180,5 +180,7 @@ pub(super) fn cosines_tell_how_they_are_spread(subject: impl Future<Output = Sub
         assert_eq!(all.len(), 300);
         assert!((spread.mean - mean).abs() < 1e-4, "{spread:?} {mean}");
         assert!(spread.deviation > 0.1, "{spread:?}");
+        let between = snapshot.cosines_between().await.unwrap().unwrap();
+        assert!((0.0..1.0).contains(&between.mean) && between.deviation > 0.1, "{between:?}");
     });
 }

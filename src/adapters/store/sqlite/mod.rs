@@ -46,6 +46,7 @@ use crate::adapters::store::sqlite::snapshot::{Newest, SqliteSnapshot};
 use crate::adapters::store::sqlite::words::Vocabulary;
 use crate::adapters::store::sqlite::write::Checkpoint;
 use crate::domain::embedding::ModelIdentity;
+use crate::domain::evidence::Spread;
 use crate::ports::Cause;
 use crate::ports::chunk_store::{
     AnnouncedRun, Change, ChunkStore, Repairs, Replacement, RunUnderWay, Snapshot, StoreError,
@@ -92,6 +93,8 @@ struct Shared {
     keeper: Keeper,
     summaries: Newest<Summary>,
     vocabularies: Newest<Option<Arc<Vocabulary>>>,
+    /// How vectors are spread among one another.
+    spreads_between: Newest<Option<Spread>>,
     /// Snapshots may be dropped outside of the runtime.
     runtime: Handle,
 }

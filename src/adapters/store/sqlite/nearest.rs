@@ -1,6 +1,6 @@
 //! The dense leg.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use sqlx::sqlite::SqliteConnection;
@@ -28,6 +28,13 @@ pub(super) async fn spread_in_memory(
         .map_err(|error| unavailable("sample the vectors", error))
 }
 
+/// How the cosines of vectors with one another are spread, by a copy in memory.
+pub(super) async fn spread_between(resident: Arc<Resident>) -> Result<Option<Spread>, StoreError> {
+    tokio::task::spawn_blocking(move || resident.spread_between())
+        .await
+        .map_err(|error| unavailable("sample the vectors", error))
+}
+
 /// Scans a copy in memory once for all queries, on a thread that may be busy for
 /// long.
 pub(super) async fn in_memory(
@@ -49,8 +56,22 @@ pub(super) async fn spread_in_file(
     connection: &mut SqliteConnection,
     query: &[f32],
 ) -> Result<Option<Spread>, sqlx::Error> {
+    let vectors = sampled(connection).await?;
+    Ok(sample::spread(query, vectors.iter().map(|(&id, vector)| (id, vector.as_slice()))))
+}
+
+/// The same of vectors with one another.
+pub(super) async fn spread_between_in_file(
+    connection: &mut SqliteConnection,
+) -> Result<Option<Spread>, sqlx::Error> {
+    let vectors = sampled(connection).await?;
+    Ok(sample::spread_between(vectors.iter().map(|(&id, vector)| (id, vector.as_slice()))))
+}
+
+/// The vectors that stand for all.
+async fn sampled(connection: &mut SqliteConnection) -> Result<HashMap<i64, Vec<f32>>, sqlx::Error> {
     if !vectors::exist(connection).await? {
-        return Ok(None);
+        return Ok(HashMap::new());
     }
     let mut ids: Vec<i64> = sqlx::query_scalar(
         "SELECT rowid FROM vec_chunks_rowids WHERE rowid IN (SELECT id FROM chunks)",
@@ -59,8 +80,7 @@ pub(super) async fn spread_in_file(
     .await?;
     let sample = Sample::of(ids.len());
     ids.retain(|&id| sample.takes(id));
-    let vectors = vectors::of(connection, &rows::json_numbers(ids)).await?;
-    Ok(sample::spread(query, vectors.iter().map(|(&id, vector)| (id, vector.as_slice()))))
+    vectors::of(connection, &rows::json_numbers(ids)).await
 }
 
 /// Reads every vector from the file, once for all queries.

@@ -179,6 +179,7 @@ async fn attach(path: &Path, opening: Opening) -> Result<Attached, StoreError> {
             keeper: Keeper::default(),
             summaries: Newest::default(),
             vocabularies: Newest::default(),
+            spreads_between: Newest::default(),
             runtime,
         }),
         writer: Arc::new(Mutex::new(writer)),

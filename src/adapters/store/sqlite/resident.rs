@@ -186,6 +186,12 @@ impl Resident {
         sample::spread_of(cosines)
     }
 
+    /// How the cosines of vectors with one another are spread.
+    pub(super) fn spread_between(&self) -> Option<Spread> {
+        let sampled = self.sample().iter().filter_map(|(id, _)| Some((*id, self.vector(*id)?)));
+        sample::spread_between(sampled)
+    }
+
     fn sample(&self) -> &[(i64, Place)] {
         self.sample.get_or_init(|| {
             let sample = Sample::of(self.embedded.living());

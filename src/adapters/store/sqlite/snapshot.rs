@@ -380,6 +380,20 @@ impl Snapshot for SqliteSnapshot {
         nearest::spread_in_file(reading.get()?, query.as_slice()).await.map_err(cannot_read)
     }
 
+    async fn cosines_between(&self) -> Result<Option<Spread>, StoreError> {
+        if let Some(known) = self.shared.spreads_between.of(self.generation) {
+            return Ok(known);
+        }
+        let spread = if let Some(resident) = self.resident() {
+            nearest::spread_between(resident).await?
+        } else {
+            let mut reading = self.connection().await;
+            nearest::spread_between_in_file(reading.get()?).await.map_err(cannot_read)?
+        };
+        self.shared.spreads_between.keep(self.generation, spread);
+        Ok(spread)
+    }
+
     async fn matching(
         &self,
         query: &LexicalQuery,

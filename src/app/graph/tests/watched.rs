@@ -167,6 +167,10 @@ impl Snapshot for WatchedSnapshot {
         Ok(found)
     }
 
+    async fn cosines_between(&self) -> Result<Option<Spread>, StoreError> {
+        self.snapshot.cosines_between().await
+    }
+
     async fn cosine_spread(&self, query: &Embedding) -> Result<Option<Spread>, StoreError> {
         self.snapshot.cosine_spread(query).await
     }

@@ -377,10 +377,9 @@ async fn confidence_tells_a_clear_hit_from_none_and_stays_away_where_nothing_can
     many.run().await;
     let clear = answer(&many, query("kraken beneath volcanic islands")).await;
     assert_eq!(clear.hits[0].path, "k.md");
-    assert!(clear.confidence.unwrap() > 0.6, "{:?}", clear.confidence);
+    assert!(clear.confidence.unwrap() > 0.9, "{:?}", clear.confidence);
     let unclear = answer(&many, query("zygote quartz")).await;
-    assert!(unclear.confidence.unwrap() < 0.5, "{:?}", unclear.confidence);
-    assert!(unclear.confidence < clear.confidence);
+    assert!(unclear.confidence.unwrap() < 0.8, "{:?}", unclear.confidence);
 }
 
 /// Ten words that mean nothing, other ones for every number.
