@@ -186,8 +186,9 @@ pub(super) async fn settle(connection: &mut SqliteConnection) -> Result<(), sqlx
         sqlx::raw_sql("DROP TABLE IF EXISTS fts_chunks").execute(&mut *transaction).await?;
         sqlx::raw_sql(FULL_TEXT).execute(&mut *transaction).await?;
     }
+    let counted = words::are_there(&mut transaction).await?;
     sqlx::raw_sql(words::TABLE).execute(&mut *transaction).await?;
-    if !words::follow_rules(&mut transaction).await? {
+    if !counted || !words::follow_rules(&mut transaction).await? {
         words::recount(&mut transaction).await?;
     }
     transaction.commit().await

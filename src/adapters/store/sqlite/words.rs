@@ -312,6 +312,13 @@ pub(super) async fn are_current(connection: &mut SqliteConnection) -> Result<boo
     Ok(follow_rules(connection).await? && (counted.chunks, counted.ids) == (chunks, ids))
 }
 
+/// Whether there is a table of words.
+pub(super) async fn are_there(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+    sqlx::query_scalar("SELECT count(*) > 0 FROM sqlite_master WHERE name = 'chunk_words'")
+        .fetch_one(connection)
+        .await
+}
+
 /// Whether they were counted by the rules of this program.
 pub(super) async fn follow_rules(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
     let rules: Option<String> =

@@ -88,3 +88,17 @@ async fn words_that_were_kept_up_to_date_are_those_that_are_counted_afresh() {
     assert!(super::super::words::are_current(&mut connection).await.unwrap());
     assert_eq!(places(&path).await["common"].len(), 10 * 90 - 1);
 }
+
+#[tokio::test]
+async fn a_table_of_words_that_is_gone_is_made_again_from_the_chunks() {
+    let (_folder, path) = index_file();
+    let store = SqliteStore::open_or_create(&path).await.unwrap();
+    store.apply(vec![put("a.md", &["some words", "more words"], &[1.0, 0.0])]).await.unwrap();
+    let kept = places(&path).await;
+    drop(store);
+    let mut connection = connect(&path).await;
+    sqlx::query("DROP TABLE chunk_words").execute(&mut connection).await.unwrap();
+    drop(connection);
+    drop(SqliteStore::open_or_create(&path).await.unwrap());
+    assert_eq!(places(&path).await, kept);
+}
