@@ -185,7 +185,7 @@ async fn newest_generation(shared: &Shared) -> Result<u64, sqlx::Error> {
 
 /// Loads a copy and hands it over; [`Keeper::may_load`] was asked before.
 ///
-/// [`Keeper::may_load`]: crate::adapters::store::sqlite::resident::Keeper::may_load
+/// [`Keeper::may_load`]: crate::adapters::store::sqlite::keeper::Keeper::may_load
 async fn load(shared: &Arc<Shared>) -> Result<(), sqlx::Error> {
     let loading = shared.keeper.loading();
     let mut transaction = shared.readers.begin().await?;
