@@ -3,13 +3,15 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::time::{Instant, timeout_at};
 
 use crate::domain::embedding::ModelIdentity;
 use crate::domain::evidence::is_mostly_latin;
+use crate::ports::chain;
 use crate::ports::embedder::{EmbedError, Embedder};
 use crate::ports::reranker::{RerankError, Reranker};
 
@@ -154,14 +156,46 @@ impl fmt::Debug for Model {
 pub struct RerankerModel {
     name: String,
     reranker: OnDemand<dyn Reranker, RerankError>,
-    /// Held by a run for which nobody waits any more.
-    overdue: Arc<Mutex<()>>,
+    /// Held by the one run that may go on under a limit.
+    turn: Arc<Mutex<()>>,
+    current: Current,
+}
+
+/// The run that goes on under a limit, if one does: what its caller holds for as
+/// long as it waits.
+type Current = Arc<std::sync::Mutex<Option<Weak<()>>>>;
+
+/// A run under a limit. The next one may begin when this is dropped, however the
+/// run ended.
+struct Run {
+    current: Current,
+    caller: Weak<()>,
+    _turn: OwnedMutexGuard<()>,
+}
+
+impl Run {
+    fn begin(turn: OwnedMutexGuard<()>, current: &Current, caller: &Arc<()>) -> Self {
+        let (current, caller) = (Arc::clone(current), Arc::downgrade(caller));
+        *current.lock().unwrap_or_else(PoisonError::into_inner) = Some(Weak::clone(&caller));
+        Self { current, caller, _turn: turn }
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
 }
 
 impl RerankerModel {
     /// Describes a reranker without loading it.
     pub fn new(name: &str, load: Load<dyn Reranker, RerankError>) -> Self {
-        Self { name: name.to_owned(), reranker: OnDemand::new(load), overdue: Arc::default() }
+        Self {
+            name: name.to_owned(),
+            reranker: OnDemand::new(load),
+            turn: Arc::default(),
+            current: Arc::default(),
+        }
     }
 
     /// The name that configuration knows it by.
@@ -182,13 +216,12 @@ impl RerankerModel {
     pub async fn get(&self) -> Result<&Arc<dyn Reranker>, RerankError> {
         self.reranker.get().await
     }
-}
 
-impl RerankerModel {
-    /// Scores passages within a time.
+    /// Scores passages within a time, one call after the other; waiting for its
+    /// turn counts as part of the time.
     ///
-    /// - Returns none if the time is over, and at once while an earlier run goes
-    ///   on for which the time was over: what nobody waits for must not pile up.
+    /// - Returns none if the time is over, and at once while a run goes on whose
+    ///   caller has given up: what nobody waits for must not pile up.
     ///
     /// # Errors
     ///
@@ -200,26 +233,38 @@ impl RerankerModel {
         query: String,
         passages: Vec<String>,
     ) -> Result<Option<Vec<f32>>, RerankError> {
-        if self.overdue.try_lock().is_err() {
+        if self.is_overdue() {
             return Ok(None);
         }
-        let mut run = tokio::spawn(async move { reranker.score(&query, &passages).await });
-        match tokio::time::timeout(limit, &mut run).await {
+        let deadline = Instant::now() + limit;
+        let turn = timeout_at(deadline, Arc::clone(&self.turn).lock_owned());
+        let Ok(turn) = turn.await else { return Ok(None) };
+        let caller = Arc::new(());
+        let run = Run::begin(turn, &self.current, &caller);
+        let work = tokio::spawn(async move {
+            let scores = reranker.score(&query, &passages).await;
+            if let Err(error) = &scores
+                && run.caller.strong_count() == 0
+            {
+                tracing::warn!(error = chain(error), "a reranker that was given up on failed");
+            }
+            scores
+        });
+        let ended = timeout_at(deadline, work).await;
+        drop(caller);
+        match ended {
             Ok(Ok(scores)) => scores.map(Some),
             Ok(Err(error)) => {
                 Err(RerankError::Unavailable { model: self.name.clone(), source: error.into() })
             }
-            Err(_) => {
-                let overdue = Arc::clone(&self.overdue).try_lock_owned();
-                tokio::spawn(async move {
-                    let _overdue = overdue;
-                    if let Err(error) = run.await {
-                        tracing::warn!(%error, "a reranker that was given up on failed");
-                    }
-                });
-                Ok(None)
-            }
+            Err(_) => Ok(None),
         }
+    }
+
+    /// Whether a run goes on that nobody waits for.
+    fn is_overdue(&self) -> bool {
+        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        current.as_ref().is_some_and(|caller| caller.strong_count() == 0)
     }
 }
 
@@ -232,3 +277,6 @@ impl fmt::Debug for RerankerModel {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -23,7 +23,8 @@ pub trait Reranker: Send + Sync {
     /// # Errors
     ///
     /// [`RerankError::Unavailable`] if the model cannot be run, and
-    /// [`RerankError::WrongShape`] if it answers with anything but n scores.
+    /// [`RerankError::WrongShape`] if it answers with anything but n scores, and
+    /// [`RerankError::NotFinite`] if one of them is no number.
     async fn score(&self, query: &str, passages: &[String]) -> Result<Vec<f32>, RerankError>;
 }
 
@@ -45,5 +46,13 @@ pub enum RerankError {
         asked: usize,
         /// Scores returned.
         answered: usize,
+    },
+    /// A score is no number, so nothing can be ordered by it.
+    #[error("the reranking model {model} answered with the score {score}, which is no number")]
+    NotFinite {
+        /// Which model.
+        model: String,
+        /// What it answered with.
+        score: f32,
     },
 }

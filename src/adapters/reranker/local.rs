@@ -204,6 +204,7 @@ mod tests {
 
     use super::*;
     use crate::adapters::model::catalogue;
+    use crate::adapters::model::encoder::testing::{Kind, Toy};
     use crate::adapters::reranker::overlap::OverlapReranker;
 
     /// Engines that only look at the file: `broken` weights cannot be read,
@@ -290,6 +291,23 @@ mod tests {
         fill(&machine.root.path().join("models/bge-base"), &files, "broken");
         let text = chain(&machine.open("bge-base").await.err().unwrap());
         assert!(text.contains("weights are broken"), "{text}");
+    }
+
+    // IDX-177
+    #[tokio::test]
+    async fn a_folder_of_ones_own_is_read_and_named_when_it_is_none() {
+        let toy = Toy::cross_encoder(Kind::Bert);
+        let folder = toy.write();
+        let reranker = open_folder(folder.path().to_owned()).await.unwrap();
+        assert_eq!(reranker.model(), format!("dir:{}", folder.path().display()));
+        let (tokens, types) = toy.kind.pair("a b", "c d");
+        let scores = reranker.score("a b", &["c d".to_owned()]).await.unwrap();
+        assert!((f64::from(scores[0]) - toy.score(&tokens, &types)).abs() < 1e-4);
+
+        let empty = tempfile::tempdir().unwrap();
+        let text = chain(&open_folder(empty.path().to_owned()).await.err().unwrap());
+        assert!(text.contains(&*empty.path().to_string_lossy()), "{text}");
+        assert!(text.contains("config.json"), "{text}");
     }
 
     #[tokio::test]

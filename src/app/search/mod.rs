@@ -274,18 +274,21 @@ impl Searcher {
     ) -> Result<Option<Vec<f32>>, AppError> {
         let passages: Vec<String> = candidates.iter().map(passage).collect();
         let (asked, query) = (passages.len(), checked.query.positive_text());
+        let name = reranker.model().to_owned();
         let scores = match (self.settings.rerank_timeout, self.reranker.as_deref()) {
             (Some(limit), Some(model)) => {
                 model.score_within(limit, reranker, query.to_owned(), passages).await?
             }
             _ => Some(reranker.score(query, &passages).await?),
         };
-        match scores {
-            Some(scores) if scores.len() != asked => {
-                let answered = scores.len();
-                Err(AppError::Rerank(RerankError::WrongShape { asked, answered }))
-            }
-            scores => Ok(scores),
+        let Some(scores) = scores else { return Ok(None) };
+        if scores.len() != asked {
+            let answered = scores.len();
+            return Err(AppError::Rerank(RerankError::WrongShape { asked, answered }));
+        }
+        match scores.iter().find(|score| !score.is_finite()) {
+            Some(&score) => Err(AppError::Rerank(RerankError::NotFinite { model: name, score })),
+            None => Ok(Some(scores)),
         }
     }
 

@@ -350,6 +350,59 @@ async fn a_reranker_that_fails_fails_the_search_that_wants_it_and_no_other() {
     assert!(searcher.search(&without, Patience::Wait).await.is_ok());
 }
 
+/// Answers with the same scores whatever it is asked.
+struct Fixed(&'static [f32]);
+
+#[async_trait::async_trait]
+impl Reranker for Fixed {
+    fn model(&self) -> &'static str {
+        "fixed"
+    }
+
+    async fn score(&self, _: &str, _: &[String]) -> Result<Vec<f32>, RerankError> {
+        Ok(self.0.to_vec())
+    }
+}
+
+async fn answer_of(
+    bench: &Bench,
+    load: fn() -> Result<Arc<dyn Reranker>, RerankError>,
+    limit: Option<Duration>,
+) -> Result<SearchAnswer, AppError> {
+    let mut searcher = bench.searcher();
+    searcher.reranker = Some(on_demand(load));
+    searcher.settings.rerank_timeout = limit;
+    searcher.search(&query("password"), Patience::Wait).await
+}
+
+// SRCH-180
+#[tokio::test]
+async fn scores_that_are_no_numbers_or_not_one_for_each_are_refused_by_name() {
+    let bench = bench().await;
+    for limit in [None, Some(Duration::from_mins(1))] {
+        let error = answer_of(&bench, || Ok(Arc::new(Fixed(&[]))), limit).await.unwrap_err();
+        assert!(matches!(error, AppError::Rerank(RerankError::WrongShape { answered: 0, .. })));
+        let broken = || Ok(Arc::new(Filled(f32::NAN)) as Arc<dyn Reranker>);
+        let error = answer_of(&bench, broken, limit).await.unwrap_err();
+        let AppError::Rerank(error) = error else { panic!("{error}") };
+        assert!(error.to_string().contains("filled answered with the score NaN"), "{error}");
+    }
+}
+
+/// Gives every passage the same score.
+struct Filled(f32);
+
+#[async_trait::async_trait]
+impl Reranker for Filled {
+    fn model(&self) -> &'static str {
+        "filled"
+    }
+
+    async fn score(&self, _: &str, passages: &[String]) -> Result<Vec<f32>, RerankError> {
+        Ok(vec![self.0; passages.len()])
+    }
+}
+
 /// Scores nothing until it is let go.
 struct Slow {
     runs: AtomicUsize,

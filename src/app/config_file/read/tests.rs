@@ -216,6 +216,21 @@ fn the_confidence_ratio_is_finite_and_not_negative() {
     );
 }
 
+// SRCH-B13
+#[test]
+fn a_reranker_has_no_limit_or_one_of_up_to_ten_minutes() {
+    assert_eq!(read("").search.rerank_timeout, None);
+    for (text, most) in [("1", 1), ("2000", 2000), ("600000", 600_000)] {
+        let search = read(&format!("[search]\nrerank_timeout_ms = {text}")).search;
+        assert_eq!(search.rerank_timeout, Some(std::time::Duration::from_millis(most)));
+    }
+    all_refused(
+        "[search].rerank_timeout_ms",
+        "600000",
+        &["[search]\nrerank_timeout_ms = 0", "[search]\nrerank_timeout_ms = 600001"],
+    );
+}
+
 // CFG-73
 #[test]
 fn diversity_is_off_and_its_numbers_lie_between_0_and_1() {
@@ -466,9 +481,10 @@ fn an_endpoint_refuses_keys_of_local_models_and_the_flag_resets_them() {
 // CFG-41 CFG-61
 #[test]
 fn a_model_in_a_folder_is_named_absolutely() {
+    assert_eq!(read("reranker = 'dir:/srv/m'").reranker, "dir:/srv/m");
     assert_eq!(read("model = 'dir:/srv/m'").model, "dir:/srv/m");
     assert_eq!(read("[embedding]\nmodel = 'dir:/srv/m'").model, "dir:/srv/m");
-    for text in ["model = 'dir:m'", "[embedding]\nmodel = 'dir:~/m'"] {
+    for text in ["model = 'dir:m'", "[embedding]\nmodel = 'dir:~/m'", "reranker = 'dir:m'"] {
         let message = refusal(text);
         assert!(message.contains("absolute") && message.contains("dir:/srv"), "{message}");
     }

@@ -244,6 +244,7 @@ fn caps_above_the_default_are_announced_once() {
 fn an_untrusted_file_names_no_folder_to_read_a_model_from() {
     is_reset("model = 'dir:/srv/m'", "model", "dir:/srv/m", "\"bge-small-en-v1.5\"");
     is_reset("model = 'dir:m'", "model", "dir:m", "\"bge-small-en-v1.5\"");
+    is_reset("reranker = 'dir:/srv/m'", "reranker", "dir:/srv/m", "\"none\"");
     let section = "[embedding]\nmodel = 'dir:/srv/m'\nengine = 'onnx'\nprecision = 'f32'";
     is_reset(section, "[embedding]", "dir:/srv/m", "built-in local provider");
     let (config, warnings) =
