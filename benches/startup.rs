@@ -1,5 +1,6 @@
-//! How soon a server answers: from the start of the process to the answer of
-//! the handshake, and to the first answer from the text.
+//! How long the short commands take, and how soon a server answers: from the
+//! start of the process to the answer of the handshake, and to the first answer
+//! from the text.
 //!
 //! `GROOVE_TEST_CORPORA` names the folder that holds `markdown/`, and
 //! `GROOVE_TEST_MODEL` the model's folder.
@@ -41,6 +42,16 @@ fn main() {
     let indexed = groove("index", &kb, &model).stderr(Stdio::null()).status().unwrap();
     assert!(indexed.success());
 
+    for (what, arguments) in [
+        ("groove --version", vec!["--version"]),
+        ("groove --help", vec!["--help"]),
+        ("groove search --help", vec!["search", "--help"]),
+        ("groove status", vec!["status", "--kb-path", kb.to_str().unwrap()]),
+    ] {
+        let mut times: Vec<f64> = (0..RUNS).map(|_| once(&arguments)).collect();
+        report(&format!("{what} (at most 20 ms)"), &mut times);
+    }
+
     let (mut handshakes, mut answers, mut from_text) = (Vec::new(), Vec::new(), 0);
     for _ in 0..RUNS {
         let started = Instant::now();
@@ -71,6 +82,15 @@ fn main() {
     println!(
         "first search answered from the text, before the model was there: {from_text} of {RUNS}"
     );
+}
+
+/// How long a command takes from its start to its end, in milliseconds.
+fn once(arguments: &[&str]) -> f64 {
+    let started = Instant::now();
+    let output = Command::new(env!("CARGO_BIN_EXE_groove")).args(arguments).output().unwrap();
+    let took = started.elapsed().as_secs_f64() * 1e3;
+    assert!(output.status.success() && !output.stdout.is_empty(), "{arguments:?}");
+    took
 }
 
 fn groove(command: &str, kb: &Path, model: &Path) -> Command {

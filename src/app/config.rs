@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::domain::chunk::ContextMode;
-use crate::domain::format::EnabledFormats;
+use crate::domain::format::{EnabledFormats, PluginLanguage};
 use crate::domain::fusion::RankConstant;
 use crate::domain::quality;
 use crate::ports::chunk_store::ColumnWeights;
@@ -43,6 +43,8 @@ pub struct Config {
     pub exclude_dirs: Vec<String>,
     /// The formats that are indexed.
     pub formats: EnabledFormats,
+    /// The languages that are indexed besides, each by a plugin.
+    pub plugins: Vec<PluginLanguage>,
     /// How indexing works.
     pub index: IndexSettings,
     /// How searching works.
@@ -310,6 +312,7 @@ impl Default for Config {
             exclude_headings: Vec::new(),
             exclude_dirs: DEFAULT_EXCLUDE_DIRS.map(str::to_owned).to_vec(),
             formats: EnabledFormats::default(),
+            plugins: Vec::new(),
             index: IndexSettings::default(),
             search: SearchSettings::default(),
             path_templates: Vec::new(),

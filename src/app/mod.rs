@@ -3,11 +3,13 @@
 pub mod config;
 pub mod config_file;
 pub mod error;
+pub mod grammar;
 pub mod line;
 pub mod model;
 pub mod place;
 pub mod registry;
 
+pub mod explain;
 pub mod graph;
 pub mod index;
 pub mod quality;

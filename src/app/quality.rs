@@ -83,7 +83,9 @@ fn example(stored: &StoredChunk) -> Example {
     }
 }
 
-fn beginning(content: &str) -> String {
+/// The first 60 characters of a content, with single spaces for all white space;
+/// three dots if there is more.
+pub fn beginning(content: &str) -> String {
     let text = on_one_line(content);
     match text.char_indices().nth(BEGINNING_CHARS) {
         Some((end, _)) => format!("{}...", text[..end].trim_end()),

@@ -19,6 +19,7 @@ use crate::adapters::store::sqlite::SqliteStore;
 use crate::adapters::transport::stdio::StdioTransport;
 use crate::app::config::{Config, EndpointSettings, KeySetting, OnServe};
 use crate::app::error::{AppError, chain};
+use crate::app::explain::{Explainer, Explanation};
 use crate::app::index::{Clock, IN_FLIGHT_KIB, Indexer, check_identity, check_root};
 use crate::app::model::{Model, RerankerModel};
 use crate::app::place::Place;
@@ -210,10 +211,7 @@ impl Groove {
         file: IndexFile,
     ) -> Result<Option<Self>, AppError> {
         let place = place(kb_path, &surroundings.working_dir)?;
-        let source =
-            FilesystemSource::new(&place.root, config.formats.clone(), &config.exclude_dirs)?
-                .watched_by(config.watch.mode, config.watch.poll_interval)
-                .requiring_owner(config.index.require_owner);
+        let source = source(&place, &config)?;
         let model = model(&config, surroundings)?;
         let reranker = reranker(&config, surroundings)?;
         let Some(store) = open_store(&place, file).await? else { return Ok(None) };
@@ -224,8 +222,7 @@ impl Groove {
                 tracing::warn!("{error}");
             }
         }
-        let parsers: [Arc<dyn Parser>; 1] = [Arc::new(Guarded::new(MarkdownParser::new()))];
-        let registry = Registry::new(parsers, &config.formats);
+        let registry = registry(&config);
         let source = Arc::new(source);
         let turn = Arc::default();
         Ok(Some(Self { place, config, model, reranker, source, registry, store, turn }))
@@ -373,6 +370,39 @@ pub async fn status_of(
     Ok((place, Some(status)))
 }
 
+/// Tells of one path whether it is indexed, and why, or why not.
+///
+/// - `path`: as [`Explainer::explain`] takes it.
+/// - Returns it with whether there is an index.
+///
+/// # Errors
+///
+/// [`AppError`] if the root is no folder, or the index file cannot be used.
+pub async fn explain(
+    kb_path: &Path,
+    config: Config,
+    working_dir: &Path,
+    path: &str,
+) -> Result<(Explanation, bool), AppError> {
+    let place = place(kb_path, working_dir)?;
+    let source = source(&place, &config)?;
+    let store = open_store(&place, IndexFile::Existing).await?;
+    let snapshot = match &store {
+        Some(store) => Some(store.snapshot().await?),
+        None => None,
+    };
+    let Config { index, search, exclude_headings, .. } = &config;
+    let registry = registry(&config);
+    let explainer =
+        Explainer::new(Arc::new(source), registry, index.clone(), search, exclude_headings.clone());
+    let explanation = explainer.explain(path, snapshot.as_deref()).await?;
+    drop(snapshot);
+    if let Some(store) = &store {
+        store.close().await;
+    }
+    Ok((explanation, store.is_some()))
+}
+
 /// What an index holds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Status {
@@ -397,6 +427,19 @@ pub async fn serve_stdio(service: Arc<Service>, stop: Stop) -> Result<(), AppErr
 
 fn place(kb_path: &Path, working_dir: &Path) -> Result<Place, AppError> {
     Place::of(kb_path, working_dir, Path::canonicalize)
+}
+
+fn source(place: &Place, config: &Config) -> Result<FilesystemSource, AppError> {
+    let source = FilesystemSource::new(&place.root, config.formats.clone(), &config.exclude_dirs)?;
+    Ok(source
+        .watched_by(config.watch.mode, config.watch.poll_interval)
+        .requiring_owner(config.index.require_owner))
+}
+
+/// The parsers that are switched on.
+fn registry(config: &Config) -> Registry {
+    let parsers: [Arc<dyn Parser>; 1] = [Arc::new(Guarded::new(MarkdownParser::new()))];
+    Registry::new(parsers, &config.formats)
 }
 
 async fn open_store(place: &Place, file: IndexFile) -> Result<Option<Arc<SqliteStore>>, AppError> {

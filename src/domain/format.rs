@@ -28,7 +28,28 @@ pub const MARKDOWN: Format = Format { id: "md", extension: "md", class: Class::T
 /// The formats whose parsers this build holds.
 pub const SUPPORTED: &[Format] = &[MARKDOWN];
 
-/// The formats that are switched on, at least one, each extension once.
+/// A language whose grammar is not part of any build: it comes as a shared
+/// library that its user places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PluginLanguage {
+    /// The word that switches its parser on, and the file extension.
+    pub id: &'static str,
+    /// The language's name, as file names spell it.
+    pub name: &'static str,
+}
+
+/// The languages that come as plugins.
+pub const PLUGIN_LANGUAGES: [PluginLanguage; 2] =
+    [PluginLanguage { id: "py", name: "python" }, PluginLanguage { id: "php", name: "php" }];
+
+impl PluginLanguage {
+    /// The language of a parser id, compared without case.
+    pub fn of_id(id: &str) -> Option<Self> {
+        PLUGIN_LANGUAGES.into_iter().find(|language| language.id.eq_ignore_ascii_case(id))
+    }
+}
+
+/// The formats that are switched on, each extension once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnabledFormats(Vec<Format>);
 
@@ -45,7 +66,11 @@ pub enum InvalidFormats {
         id: String,
     },
     /// An id that this build does not know.
-    #[error("[parsers].enabled names the unknown parser {id:?}; supported: {supported}")]
+    #[error(
+        "[parsers].enabled names the unknown parser {id:?}; with a grammar plugin: {}; supported: \
+         {supported}",
+        plugin_ids()
+    )]
     Unknown {
         /// The id.
         id: String,
@@ -61,6 +86,11 @@ pub enum InvalidFormats {
         /// The ids that work, separated by commas.
         supported: String,
     },
+}
+
+/// The ids of plugin languages, quoted.
+fn plugin_ids() -> String {
+    PLUGIN_LANGUAGES.map(|language| format!("{:?}", language.id)).join(", ")
 }
 
 impl EnabledFormats {
@@ -101,6 +131,11 @@ impl EnabledFormats {
         Ok(Self(enabled))
     }
 
+    /// No format of this build: all that is read needs plugins.
+    pub fn none() -> Self {
+        Self(Vec::new())
+    }
+
     /// The format that claims an extension, compared without ASCII case.
     pub fn of_extension(&self, extension: &str) -> Option<Format> {
         self.0.iter().find(|format| format.extension.eq_ignore_ascii_case(extension)).copied()
@@ -139,6 +174,7 @@ mod tests {
     fn an_unknown_id_is_answered_with_the_supported_ones_last() {
         let message = EnabledFormats::new(&["rst"]).unwrap_err().to_string();
         assert!(message.contains("\"rst\"") && message.ends_with("md"), "{message}");
+        assert!(message.contains("plugin: \"py\", \"php\"; supported"), "{message}");
         let message = EnabledFormats::new(&["xls"]).unwrap_err().to_string();
         assert!(message.contains(".xlsx"), "{message}");
     }

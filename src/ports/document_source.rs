@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::domain::document::{ContentHash, DocumentPath};
+use crate::domain::exclusion::ExclusionRules;
 use crate::ports::Cause;
 
 /// A place that can list its documents and hand out their bytes.
@@ -69,6 +70,9 @@ pub trait DocumentSource: Send + Sync {
     ///
     /// As [`read`](Self::read).
     fn read_aside(&self, name: &str, cap: SizeCap) -> Result<Content, SourceError>;
+
+    /// What stays out of a listing now, by its path alone.
+    fn exclusions(&self) -> ExclusionRules;
 
     /// Reports changes from now on, from a thread of its own, until the watch
     /// is dropped.

@@ -15,6 +15,7 @@ use std::time::Duration;
 use grooveseek::adapters::source::filesystem::FilesystemSource;
 use grooveseek::adapters::source::memory::MemorySource;
 use grooveseek::domain::document::DocumentPath;
+use grooveseek::domain::exclusion::EntryKind;
 use grooveseek::domain::format::EnabledFormats;
 use grooveseek::ports::document_source::{
     Content, DocumentSource, LeftOut, LeftOutReason, Listing, Note, Refusal, Severity, SizeCap,
@@ -28,6 +29,7 @@ macro_rules! document_source_contract {
             lists_each_document_once_in_ascending_order,
             lists_the_enabled_formats_and_no_lock_files,
             does_not_list_what_is_excluded_but_reads_it,
+            tells_what_stays_out_as_a_listing_has_it,
             lists_what_is_there_now,
             an_ignore_file_is_in_force_from_the_next_listing_on,
             only_the_ignore_file_in_the_root_counts,
@@ -349,6 +351,20 @@ fn does_not_list_what_is_excluded_but_reads_it(make: Make) {
     for key in excluded.iter().chain(&["g.txt"]) {
         assert_eq!(read(&*place, key).unwrap().bytes, b"text", "{key}");
     }
+}
+
+fn tells_what_stays_out_as_a_listing_has_it(make: Make) {
+    let place = make();
+    place.put(".grooveignore", b"drafts/\n*.tmp.md\n");
+    let all = [".git/a.md", "b/Build/c.md", "drafts/d.md", "e.tmp.md", "f.md", "g/h.md"];
+    for key in all {
+        place.put(key, b"text");
+    }
+    let rules = place.source().exclusions();
+    let kept = all.into_iter().filter(|key| !rules.excludes(key, EntryKind::File));
+    assert_eq!(keys(&*place), kept.collect::<Vec<_>>());
+    place.remove(".grooveignore");
+    assert!(!place.source().exclusions().excludes("drafts/d.md", EntryKind::File));
 }
 
 fn lists_what_is_there_now(make: Make) {

@@ -219,21 +219,3 @@ fn the_log_says_where_the_configuration_came_from() {
         "{log}"
     );
 }
-
-// CLI-08
-#[test]
-fn every_flag_is_in_the_guide() {
-    let guide = include_str!("../../docs/guide/commands.md");
-    let base = Base::new(&[]);
-    for command in ["index", "serve", "search", "graph", "status"] {
-        let help = stdout(&base.bare(&[command, "--help"]).output().unwrap());
-        for flag in help.split_whitespace().filter(|word| word.starts_with("--") && word.len() > 2)
-        {
-            let flag = flag.trim_end_matches([',', '.', ';', ')']);
-            let known = flag == "--help"
-                || guide.contains(&format!("{flag}`"))
-                || guide.contains(&format!("{flag} "));
-            assert!(known, "{command} {flag} is not in docs/guide/commands.md");
-        }
-    }
-}

@@ -27,8 +27,11 @@ mod graph;
 mod hostile;
 mod indexing;
 mod models;
+mod planted;
+mod refusals;
 mod relevance;
 mod serving;
+mod surface;
 mod watching;
 
 #[path = "../support/endpoint.rs"]

@@ -301,6 +301,10 @@ impl DocumentSource for MemorySource {
         Ok(listing)
     }
 
+    fn exclusions(&self) -> ExclusionRules {
+        ignore_file::with_ignore_file(self, self.rules.clone(), "memory").0
+    }
+
     fn watch(&self, report: ReportChange) -> Result<Box<dyn Watch>, SourceError> {
         self.check_root()?;
         let watch = MemoryWatch(Arc::new(report));

@@ -6,6 +6,7 @@
 //! the environment: the binary hands both in.
 
 mod discovery;
+mod effective;
 mod error;
 mod file;
 mod keys;
@@ -21,9 +22,13 @@ mod paths;
 #[path = "example/tests.rs"]
 mod example_tests;
 #[cfg(test)]
-mod testing;
+#[path = "keys/tests.rs"]
+mod keys_tests;
+#[cfg(test)]
+pub(in crate::app) mod testing;
 
 pub use discovery::{Discovered, FileFacts, PathKind, Places, Resolution, Source, Trust, discover};
+pub use effective::{Setting, SettingOrigin, SettingValue, effective};
 pub use error::{ConfigError, Position};
 pub use file::ConfigFile;
 pub use paths::{

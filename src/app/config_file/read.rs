@@ -16,15 +16,14 @@ use crate::app::config_file::paths::tilde_hint;
 use crate::app::config_file::size;
 use crate::app::config_file::trust::{Context, parse_bind};
 use crate::domain::chunk::ContextMode;
-use crate::domain::format::{EnabledFormats, InvalidFormats};
+use crate::domain::format::{EnabledFormats, InvalidFormats, PluginLanguage};
 use crate::domain::fusion::RankConstant;
 use crate::domain::quality::{self, Signals};
 use crate::ports::document_source::WatchMode;
 
 /// Formats of the documentation; one that this build cannot read yet is
 /// answered differently from a word that means nothing.
-const DOCUMENTED_FORMATS: [&str; 9] =
-    ["md", "txt", "pdf", "docx", "xlsx", "pptx", "rs", "py", "php"];
+const DOCUMENTED_FORMATS: [&str; 7] = ["md", "txt", "pdf", "docx", "xlsx", "pptx", "rs"];
 
 /// The most tokens of a widened hit that may be asked for.
 const MAX_EXPANDED_TOKENS: i64 = 8192;
@@ -50,7 +49,9 @@ pub(super) fn read(file: &ConfigFile, context: &Context<'_>) -> Result<Config, C
     set(&mut config.rerank_by_default, reader.flag("rerank_by_default"));
     set(&mut config.exclude_headings, reader.texts("exclude_headings"));
     set(&mut config.exclude_dirs, reader.texts("exclude_dirs"));
-    set(&mut config.formats, reader.formats()?);
+    if let Some((formats, plugins)) = reader.formats()? {
+        (config.formats, config.plugins) = (formats, plugins);
+    }
     set(&mut config.path_templates, reader.texts("best_practice.path_templates"));
     read_watch(&reader, &mut config.watch)?;
     read_index(&reader, &mut config.index)?;
@@ -410,12 +411,29 @@ impl<'a> Reader<'a> {
         Err(self.refused(key, &format!("an absolute path{}", tilde_hint(path))))
     }
 
-    fn formats(&self) -> Result<Option<EnabledFormats>, ConfigError> {
+    /// The formats that are switched on, and the languages that need a plugin.
+    fn formats(&self) -> Result<Option<(EnabledFormats, Vec<PluginLanguage>)>, ConfigError> {
         let key = "parsers.enabled";
         let Some(ids) = self.texts(key) else {
             return Ok(None);
         };
-        EnabledFormats::new(&ids).map(Some).map_err(|error| match error {
+        let mut plugins = Vec::new();
+        let mut own = Vec::new();
+        for id in ids {
+            match PluginLanguage::of_id(&id) {
+                Some(language) if plugins.contains(&language) => {
+                    let reason = InvalidFormats::Duplicate { id }.to_string();
+                    return Err(self.conflict(key, &reason));
+                }
+                Some(language) => plugins.push(language),
+                None => own.push(id),
+            }
+        }
+        if own.is_empty() && !plugins.is_empty() {
+            return Ok(Some((EnabledFormats::none(), plugins)));
+        }
+        let formats = EnabledFormats::new(&own);
+        formats.map(|formats| Some((formats, plugins))).map_err(|error| match error {
             InvalidFormats::Unknown { id, supported }
                 if DOCUMENTED_FORMATS.iter().any(|known| known.eq_ignore_ascii_case(&id)) =>
             {

@@ -17,7 +17,7 @@ pub(super) const RERANKERS: [&str; 4] = ["none", "bge-v2-m3", "jina-v2-ml", "bge
 
 /// A file system in memory.
 #[derive(Default)]
-pub(super) struct Facts {
+pub(in crate::app) struct Facts {
     files: BTreeSet<PathBuf>,
     directories: BTreeSet<PathBuf>,
     links: BTreeMap<PathBuf, PathBuf>,
@@ -25,7 +25,7 @@ pub(super) struct Facts {
 
 impl Facts {
     /// Files, and folders where a path ends with `/`.
-    pub(super) fn new(paths: &[&str]) -> Self {
+    pub(in crate::app) fn new(paths: &[&str]) -> Self {
         let mut facts = Self::default();
         for path in paths {
             facts = match path.strip_suffix('/') {
@@ -41,7 +41,7 @@ impl Facts {
         self.above(path)
     }
 
-    pub(super) fn link(mut self, path: &str, target: &str) -> Self {
+    pub(in crate::app) fn link(mut self, path: &str, target: &str) -> Self {
         self.links.insert(path.into(), target.into());
         self.above(path)
     }

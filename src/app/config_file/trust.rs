@@ -136,7 +136,7 @@ pub fn apply_trust(
     Ok((config, warnings))
 }
 
-fn restrict(file: &mut ConfigFile, context: &Context<'_>) -> Vec<Warning> {
+pub(super) fn restrict(file: &mut ConfigFile, context: &Context<'_>) -> Vec<Warning> {
     let mut warnings = Vec::new();
     warnings.extend(restrict_kb_path(file, context));
     warnings.extend(drop_section(file, "parsers", "the default, Markdown only", ""));

@@ -6,6 +6,7 @@
 //! that has changed keeps what it had until all of the new is there. A run that
 //! is killed leaves nothing half done that the next one does not go on with.
 
+pub(in crate::app) mod cap;
 mod long;
 mod pending;
 mod plan;

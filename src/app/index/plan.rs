@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
 use crate::app::error::AppError;
+use crate::app::index::cap::Cap;
 use crate::app::index::{IndexEvent, Indexer, Observer, Report};
 use crate::domain::chunk::ContextMode;
 use crate::domain::document::{ContentHash, DocumentPath};
-use crate::domain::format::Class;
 use crate::ports::chunk_store::{Change, Document};
 use crate::ports::document_source::{
-    Content, Found, LeftOutReason, Listing, Refusal, SizeCap, SourceError, Unreadable,
+    Content, Found, LeftOutReason, Listing, Refusal, SourceError, Unreadable,
 };
 
 /// Files up to this size are kept from when they are hashed until they are
@@ -312,40 +312,13 @@ impl Indexer {
 
     /// The size cap of a document, by the class of its format.
     pub(super) fn cap(&self, path: &DocumentPath) -> Cap {
-        let class = self.registry.parser_of(path).map(|parser| parser.format().class);
-        let (limit, kind, key) = match class {
-            Some(Class::Binary) => {
-                (self.settings.max_binary_file_size, "binary", "[index].max_binary_file_size")
-            }
-            _ => (self.settings.max_text_file_size, "text", "[index].max_text_file_size"),
-        };
-        Cap { size: SizeCap(limit.unwrap_or(u64::MAX)), kind, key }
+        Cap::of(&self.settings, self.registry.parser_of(path).map(|parser| parser.format().class))
     }
 
-    /// Why a document is skipped, with the limit and the key that would admit
-    /// it.
+    /// Why a document is skipped.
     pub(super) fn skip_reason(&self, path: &DocumentPath, error: &SourceError) -> String {
-        let cap = self.cap(path);
-        match error {
-            SourceError::Refused {
-                reason: Refusal::TooLarge { size_bytes, cap_bytes }, ..
-            } => format!(
-                "{size_bytes} bytes exceed the {} file size limit of {cap_bytes} bytes; raise {} \
-                 in a trusted groove.toml to admit it",
-                cap.kind, cap.key
-            ),
-            SourceError::Refused { reason, .. } => reason.to_string(),
-            SourceError::NotFound { .. } => "it has vanished".to_owned(),
-            SourceError::Unavailable { source, .. } => format!("it cannot be read: {source}"),
-        }
+        self.cap(path).skip_reason(error)
     }
-}
-
-/// A size cap, and how to speak of it.
-pub(super) struct Cap {
-    pub(super) size: SizeCap,
-    kind: &'static str,
-    key: &'static str,
 }
 
 /// The size that a refusal measured.

@@ -12,6 +12,7 @@ use crate::adapters::source::memory::MemorySource;
 use crate::app::search::Patience;
 use crate::app::testing::Bench;
 use crate::domain::document::DocumentPath;
+use crate::domain::exclusion::ExclusionRules;
 use crate::domain::search::SearchRequest;
 use crate::ports::chunk_store::StoredChunk;
 use crate::ports::document_source::{
@@ -345,6 +346,10 @@ impl DocumentSource for Probed {
     fn read_aside(&self, name: &str, cap: SizeCap) -> Result<Content, SourceError> {
         self.at("read_aside");
         self.source.read_aside(name, cap)
+    }
+
+    fn exclusions(&self) -> ExclusionRules {
+        self.source.exclusions()
     }
 
     fn watch(&self, report: ReportChange) -> Result<Box<dyn Watch>, SourceError> {

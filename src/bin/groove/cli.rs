@@ -36,6 +36,20 @@ pub(crate) enum Command {
     Status(StatusArgs),
     /// Say which models there are; get, check and measure them
     Models(crate::models::ModelsArgs),
+    /// Say of one file whether it is indexed, and why, or why not
+    Explain(crate::explain::ExplainArgs),
+    /// Print the configuration in force
+    Config(crate::settings::ConfigArgs),
+    /// Measure the search on a judged set (not in this version)
+    Eval(Box<crate::evaluate::EvalArgs>),
+    /// Measure how the two legs of a search are best fused (not in this version)
+    Tune(crate::evaluate::TuneArgs),
+    /// Manage servers that start at login (not in this version)
+    Service(crate::service::ServiceArgs),
+    /// Print the completions of a shell
+    Completions(crate::completions::CompletionsArgs),
+    /// Print the manual page
+    Man(crate::completions::ManArgs),
 }
 
 #[derive(Debug, Args)]
@@ -147,7 +161,7 @@ pub(crate) enum TransportName {
 
 #[derive(Debug, Args)]
 pub(crate) struct SearchArgs {
-    /// What to look for. "…" keeps words together, -word leaves out what holds
+    /// What to look for. "two words" keeps words together, -word leaves out what holds
     /// it; a query that starts with - goes after --
     pub(crate) query: String,
     #[command(flatten)]
@@ -243,124 +257,4 @@ fn ratio(text: &str) -> Result<f64, String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::CommandFactory as _;
-
-    fn parse(arguments: &[&str]) -> Result<Cli, clap::Error> {
-        Cli::try_parse_from(std::iter::once("groove").chain(arguments.iter().copied()))
-    }
-
-    fn search(arguments: &[&str]) -> SearchArgs {
-        let arguments: Vec<&str> =
-            ["search"].into_iter().chain(arguments.iter().copied()).collect();
-        match parse(&arguments).unwrap().command {
-            Command::Search(arguments) => *arguments,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn the_definition_is_sound() {
-        Cli::command().debug_assert();
-    }
-
-    // CLI-45
-    #[test]
-    fn quiet_and_progress_exclude_each_other() {
-        assert_eq!(parse(&["index", "--quiet", "--progress"]).unwrap_err().exit_code(), 2);
-        assert!(parse(&["index", "--quiet"]).is_ok());
-    }
-
-    // CLI-04
-    #[test]
-    fn the_configuration_may_be_named_before_or_after_the_command() {
-        for arguments in [["--config", "x.toml", "status"], ["status", "--config", "x.toml"]] {
-            assert_eq!(parse(&arguments).unwrap().config, Some(PathBuf::from("x.toml")));
-        }
-    }
-
-    // CLI-06 CLI-90 CLI-91
-    #[test]
-    fn comma_lists_split_and_repeatable_flags_do_not() {
-        let arguments = search(&[
-            "q",
-            "--path-glob",
-            "a,b",
-            "--path-glob",
-            "c",
-            "--tag-any",
-            "x,y",
-            "--tag-any",
-            "z",
-        ]);
-        assert_eq!(arguments.path_glob, ["a,b", "c"]);
-        assert_eq!(arguments.tag_any, ["x", "y", "z"]);
-    }
-
-    // CLI-94
-    #[test]
-    fn a_field_splits_at_its_first_equals_sign() {
-        let arguments = search(&["q", "--field", "status=a=b"]);
-        assert_eq!(arguments.field, [("status".to_owned(), "a=b".to_owned())]);
-        assert!(parse(&["search", "q", "--field", "status"]).is_err());
-    }
-
-    // CLI-07
-    #[test]
-    fn a_valued_switch_takes_its_value_with_or_without_an_equals_sign() {
-        assert_eq!(search(&["q", "--mmr", "true"]).mmr, Some(true));
-        assert_eq!(search(&["q", "--mmr=false"]).mmr, Some(false));
-        assert!(parse(&["search", "q", "--mmr"]).is_err());
-    }
-
-    // CLI-106
-    #[test]
-    fn a_confidence_ratio_that_is_no_ratio_is_refused() {
-        for ratio in ["-1", "NaN", "inf", "x"] {
-            assert!(parse(&["search", "q", "--min-confidence-ratio", ratio]).is_err(), "{ratio}");
-        }
-        assert_eq!(search(&["q", "--min-confidence-ratio", "0"]).min_confidence_ratio, Some(0.0));
-    }
-
-    // CLI-85 CLI-86 CLI-87 CLI-88 CLI-89 CLI-92 CLI-93 CLI-95 CLI-96 CLI-97 CLI-98 CLI-99
-    // CLI-100 CLI-101 CLI-102 CLI-103
-    #[test]
-    fn every_flag_of_a_search_arrives_and_has_its_default() {
-        let plain = search(&["q"]);
-        assert_eq!((plain.query.as_str(), plain.limit), ("q", 5));
-        assert!(matches!(plain.format, Format::Json) && !plain.include_low_quality);
-        assert_eq!((plain.mmr, plain.parent_retriever, plain.min_quality), (None, None, None));
-        assert!(plain.reranker.reranker.is_none());
-        let line = "q --limit 7 --format text --category c --topic t --tag-all a,b --date-from 1 \
-                    --date-to 2 --field k=v --field k=w --field-not k=x --min-quality 0.5 \
-                    --include-low-quality --min-confidence-ratio 2 --mmr true --mmr-lambda 0.5 \
-                    --mmr-same-doc-penalty 0.25 --parent-retriever false --reranker none";
-        let given = search(&line.split_whitespace().collect::<Vec<_>>());
-        assert_eq!(given.limit, 7);
-        assert!(matches!(given.format, Format::Text) && given.include_low_quality);
-        let texts = [given.category, given.topic, given.date_from, given.date_to];
-        assert_eq!(texts.map(Option::unwrap), ["c", "t", "1", "2"]);
-        assert_eq!(given.tag_all, ["a", "b"]);
-        let pair = |value: &str| ("k".to_owned(), value.to_owned());
-        assert_eq!(given.field, [pair("v"), pair("w")]);
-        assert_eq!(given.field_not, [pair("x")]);
-        let numbers = [
-            given.min_quality,
-            given.min_confidence_ratio,
-            given.mmr_lambda,
-            given.mmr_same_doc_penalty,
-        ];
-        assert_eq!(numbers, [Some(0.5), Some(2.0), Some(0.5), Some(0.25)]);
-        assert_eq!((given.mmr, given.parent_retriever), (Some(true), Some(false)));
-        assert!(given.reranker.reranker.is_some());
-        assert!(parse(&["search"]).is_err());
-    }
-
-    // CLI-107
-    #[test]
-    fn a_query_that_starts_with_a_hyphen_follows_two_hyphens() {
-        assert_eq!(search(&["--", "-async rust"]).query, "-async rust");
-        assert!(parse(&["search", "-async rust"]).is_err());
-    }
-}
+mod tests;

@@ -17,8 +17,10 @@ use anyhow::{Context as _, bail};
 use grooveseek::app::config::{ApiKey, Config};
 use grooveseek::app::config_file::{
     ConfigFile, Context, Directory, DirectoryError, FileFacts, KbPathError, PathKind, Places,
-    Resolution, Source, Trust, apply_trust, discover, expand_home, knowledge_base, own_directory,
+    Resolution, Setting, Source, Trust, apply_trust, discover, effective, expand_home,
+    knowledge_base, own_directory,
 };
+use grooveseek::app::grammar::{GrammarError, check_plugins};
 
 /// The most bytes that a configuration file may have.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
@@ -34,6 +36,8 @@ pub(crate) struct LoadedConfig {
     pub(crate) path: Option<PathBuf>,
     /// How far the file is believed.
     pub(crate) trust: Trust,
+    /// What the file says, before anything in it was restricted.
+    file: Option<ConfigFile>,
     environment: Environment,
 }
 
@@ -53,6 +57,29 @@ impl LoadedConfig {
             self.config.model_cache.as_deref(),
             standard.as_deref(),
         )
+    }
+
+    /// Where grammar plugins are kept. To be asked by commands that need one,
+    /// because it can fail.
+    pub(crate) fn grammar_dir(&self) -> Result<Directory, DirectoryError> {
+        let standard = self.environment.data_dir.as_ref().map(|dir| dir.join("groove/grammars"));
+        own_directory(
+            "grammar plugins",
+            ("GROOVE_GRAMMAR_DIR", self.environment.grammar_dir.as_deref()),
+            self.config.grammar_dir.as_deref(),
+            standard.as_deref(),
+        )
+    }
+
+    /// Makes sure that every language that needs a grammar plugin has one.
+    pub(crate) fn check_plugins(&self, kb_path: &Path) -> Result<(), GrammarError> {
+        check_plugins(&self.config.plugins, || self.grammar_dir(), kb_path, &RealFiles)
+    }
+
+    /// What holds for every key.
+    pub(crate) fn settings(&self) -> Vec<Setting> {
+        let context = self.environment.context(&[], &[]);
+        effective(self.file.as_ref(), self.trust, &context, &self.config)
     }
 
     /// Where models that were placed by hand are kept.
@@ -122,22 +149,20 @@ fn load_from(
         config_bases: &environment.config_bases,
     };
     let found = discover(&places, &RealFiles);
-    let (config, warnings) = match &found.path {
-        Some(path) => {
-            let context = Context {
-                models,
-                rerankers,
-                api_key: environment.api_key.clone(),
-                home,
-                files: &RealFiles,
-            };
-            apply_trust(ConfigFile::parse(&read_text(path)?, path)?, found.trust, &context)?
+    let file = found.path.as_deref().map(parse).transpose()?;
+    let (config, warnings) = match &file {
+        Some(file) => {
+            apply_trust(file.clone(), found.trust, &environment.context(models, rerankers))?
         }
         None => (Config::default(), Vec::new()),
     };
     let warnings = warnings.iter().map(ToString::to_string).collect();
     let (source, path, trust) = (found.source, found.path, found.trust);
-    Ok((LoadedConfig { config, source, path, trust, environment }, warnings))
+    Ok((LoadedConfig { config, source, path, trust, file, environment }, warnings))
+}
+
+fn parse(path: &Path) -> anyhow::Result<ConfigFile> {
+    Ok(ConfigFile::parse(&read_text(path)?, path)?)
 }
 
 fn read_text(path: &Path) -> anyhow::Result<String> {
@@ -164,6 +189,7 @@ struct Environment {
     api_key: Option<ApiKey>,
     model_cache: Option<PathBuf>,
     models_dir: Option<PathBuf>,
+    grammar_dir: Option<PathBuf>,
 }
 
 impl Environment {
@@ -193,7 +219,19 @@ impl Environment {
                 .and_then(|value| ApiKey::new(&value.to_string_lossy())),
             model_cache: path("FASTEMBED_CACHE_DIR"),
             models_dir: path("GROOVE_MODELS_DIR"),
+            grammar_dir: path("GROOVE_GRAMMAR_DIR"),
             home,
+        }
+    }
+
+    /// What a configuration is judged by.
+    fn context<'a>(&'a self, models: &'a [&'a str], rerankers: &'a [&'a str]) -> Context<'a> {
+        Context {
+            models,
+            rerankers,
+            api_key: self.api_key.clone(),
+            home: self.home.as_deref(),
+            files: &RealFiles,
         }
     }
 }

@@ -2,10 +2,16 @@
 
 mod answer;
 mod cli;
+mod completions;
 mod config;
+mod evaluate;
+mod explain;
 mod graph;
 mod models;
 mod print;
+mod service;
+mod settings;
+mod skips;
 mod surroundings;
 
 use std::collections::BTreeMap;
@@ -63,15 +69,23 @@ fn main() -> ExitCode {
 }
 
 async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
-    let loaded =
-        config::load(cli.config.as_deref(), &wiring::model_names(), &wiring::reranker_names())?;
+    let load =
+        || config::load(cli.config.as_deref(), &wiring::model_names(), &wiring::reranker_names());
     match cli.command {
-        Command::Index(arguments) => index(arguments, loaded).await,
-        Command::Serve(arguments) => serve(arguments, loaded).await,
-        Command::Search(arguments) => search(*arguments, loaded).await,
-        Command::Graph(arguments) => graph::run(*arguments, loaded).await,
-        Command::Status(arguments) => status(arguments, loaded).await,
-        Command::Models(arguments) => models::run(arguments, loaded).await,
+        Command::Index(arguments) => index(arguments, load()?).await,
+        Command::Serve(arguments) => serve(arguments, load()?).await,
+        Command::Search(arguments) => search(*arguments, load()?).await,
+        Command::Graph(arguments) => graph::run(*arguments, load()?).await,
+        Command::Status(arguments) => status(arguments, load()?).await,
+        Command::Models(arguments) => models::run(arguments, load()?).await,
+        Command::Explain(arguments) => explain::run(arguments, load()?).await,
+        Command::Config(arguments) => settings::run(&arguments, &load()?),
+        Command::Eval(arguments) => evaluate::eval(&arguments, &load()?),
+        Command::Tune(arguments) => evaluate::tune(&arguments, &load()?),
+        // These need no configuration, so that none keeps them from working.
+        Command::Service(arguments) => service::run(&arguments),
+        Command::Completions(arguments) => completions::run(&arguments),
+        Command::Man(arguments) => completions::man(&arguments),
     }
 }
 
@@ -317,6 +331,7 @@ async fn open(
     file: IndexFile,
 ) -> anyhow::Result<Groove> {
     let kb_path = loaded.kb_path(kb.kb_path.as_deref())?;
+    loaded.check_plugins(&kb_path)?;
     if let Some(model) = &model.model {
         loaded.config.use_local_model(model);
     }

@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
+use crate::skips::Skips;
 use grooveseek::app::index::{IndexEvent, Observer, Report};
 use grooveseek::app::line::on_one_line;
 use grooveseek::app::quality::QualityReport;
@@ -106,6 +107,7 @@ pub(crate) struct Console {
     what: String,
     bar: Option<ProgressBar>,
     told: Mutex<Option<usize>>,
+    skips: Mutex<Skips>,
 }
 
 impl Console {
@@ -120,7 +122,7 @@ impl Console {
             bar.set_style(style);
             bar
         });
-        Self { detail, what, bar, told: Mutex::new(None) }
+        Self { detail, what, bar, told: Mutex::default(), skips: Mutex::default() }
     }
 
     /// Writes a line without tearing the bar.
@@ -212,6 +214,7 @@ impl Observer for Console {
                 ));
             }
             IndexEvent::Skipped { path, reason } => {
+                self.skips.lock().unwrap_or_else(PoisonError::into_inner).count(reason);
                 self.file(&format!("Skipping {path}: {reason}"));
             }
             IndexEvent::FrontmatterUnparsed { path, reason } => {
@@ -222,6 +225,10 @@ impl Observer for Console {
             IndexEvent::Finished(report) => {
                 if let Some(bar) = &self.bar {
                     bar.finish_and_clear();
+                }
+                let skips = self.skips.lock().unwrap_or_else(PoisonError::into_inner).summary();
+                if let Some(reasons) = skips {
+                    self.line(&reasons);
                 }
                 self.line(&summary(report));
             }

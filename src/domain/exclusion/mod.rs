@@ -72,7 +72,31 @@ pub enum EntryKind {
 pub struct ExclusionRules {
     /// Folded names.
     excluded_dirs: BTreeSet<String>,
-    patterns: Vec<Pattern>,
+    /// Each with its line, counted from 1.
+    patterns: Vec<(usize, Pattern)>,
+}
+
+/// What excludes a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exclusion<'a> {
+    /// The path itself, or the directory above it that is excluded.
+    pub entry: &'a str,
+    /// The rule.
+    pub rule: ExclusionRule,
+}
+
+/// A rule that excludes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExclusionRule {
+    /// Directories of this name never come in.
+    Always,
+    /// The configuration names the directory.
+    Configured,
+    /// A line of the ignore file.
+    IgnoreFile {
+        /// Counted from 1.
+        line: usize,
+    },
 }
 
 /// Something in an ignore file that its author should know about.
@@ -136,7 +160,7 @@ impl ExclusionRules {
                     if has_bare_brace(text) {
                         remarks.push(IgnoreFileRemark::LiteralBrace { line });
                     }
-                    self.patterns.extend(pattern);
+                    self.patterns.extend(pattern.map(|pattern| (line, pattern)));
                 }
                 Err(reason) => remarks.push(IgnoreFileRemark::InvalidLine { line, reason }),
             }
@@ -156,14 +180,7 @@ impl ExclusionRules {
     ///
     /// - `path`: the directory's own path from the root.
     pub fn excludes_dir(&self, path: &str) -> bool {
-        let name = path.rsplit('/').next().unwrap_or(path);
-        if name.is_empty() {
-            return false;
-        }
-        ALWAYS_EXCLUDED.iter().any(|always| always.eq_ignore_ascii_case(name))
-            || (!self.excluded_dirs.is_empty()
-                && self.excluded_dirs.contains(&glob::folded(name).collect::<String>()))
-            || self.matches(path, EntryKind::Directory)
+        self.why_dir(path).is_some()
     }
 
     /// Tells whether a file is excluded, none of the directories above it being
@@ -171,7 +188,7 @@ impl ExclusionRules {
     ///
     /// - `path`: the file's own path from the root.
     pub fn excludes_file(&self, path: &str) -> bool {
-        self.matches(path, EntryKind::File)
+        self.line_about(path, EntryKind::File).is_some()
     }
 
     /// Tells whether a path is excluded, by itself or by a directory above it.
@@ -179,27 +196,55 @@ impl ExclusionRules {
     /// The directories above are asked first, from the root downwards, and the
     /// first excluded one ends the question.
     pub fn excludes(&self, path: &str, kind: EntryKind) -> bool {
-        let above = path.match_indices('/').any(|(end, _)| self.excludes_dir(&path[..end]));
-        above
-            || match kind {
-                EntryKind::Directory => self.excludes_dir(path),
-                EntryKind::File => self.excludes_file(path),
+        self.why(path, kind).is_some()
+    }
+
+    /// Tells which rule excludes a path, in the order of
+    /// [`excludes`](Self::excludes).
+    pub fn why<'a>(&self, path: &'a str, kind: EntryKind) -> Option<Exclusion<'a>> {
+        path.match_indices('/').find_map(|(end, _)| self.why_dir(&path[..end])).or_else(|| {
+            match kind {
+                EntryKind::Directory => self.why_dir(path),
+                EntryKind::File => self.why_by_line(path, kind),
             }
+        })
+    }
+
+    fn why_dir<'a>(&self, path: &'a str) -> Option<Exclusion<'a>> {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        if name.is_empty() {
+            return None;
+        }
+        if ALWAYS_EXCLUDED.iter().any(|always| always.eq_ignore_ascii_case(name)) {
+            return Some(Exclusion { entry: path, rule: ExclusionRule::Always });
+        }
+        if !self.excluded_dirs.is_empty()
+            && self.excluded_dirs.contains(&glob::folded(name).collect::<String>())
+        {
+            return Some(Exclusion { entry: path, rule: ExclusionRule::Configured });
+        }
+        self.why_by_line(path, EntryKind::Directory)
+    }
+
+    fn why_by_line<'a>(&self, path: &'a str, kind: EntryKind) -> Option<Exclusion<'a>> {
+        let line = self.line_about(path, kind)?;
+        Some(Exclusion { entry: path, rule: ExclusionRule::IgnoreFile { line } })
     }
 
     /// The verdict of the ignore file: the last line that speaks of an entry
-    /// decides.
-    fn matches(&self, path: &str, kind: EntryKind) -> bool {
+    /// decides. Its number, if it excludes the entry.
+    fn line_about(&self, path: &str, kind: EntryKind) -> Option<usize> {
         if self.patterns.is_empty() || path.is_empty() {
-            return false;
+            return None;
         }
         let folded: Vec<char> = glob::folded(path).collect();
         let segments: Vec<&[char]> = folded.split(|&character| character == '/').collect();
         let is_directory = kind == EntryKind::Directory;
         self.patterns
             .iter()
-            .rfind(|pattern| pattern.matches(&segments, is_directory))
-            .is_some_and(|pattern| !pattern.re_includes)
+            .rfind(|(_, pattern)| pattern.matches(&segments, is_directory))
+            .filter(|(_, pattern)| !pattern.re_includes)
+            .map(|(line, _)| *line)
     }
 }
 

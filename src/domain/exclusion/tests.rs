@@ -320,3 +320,20 @@ proptest! {
         prop_assert_eq!(rules.excludes_file(&path), tail.ends_with('b'));
     }
 }
+
+#[test]
+fn the_rule_that_excludes_a_path_is_named_with_the_entry_it_speaks_of() {
+    let rules = ExclusionRules::new(&["build"]);
+    let (rules, _) = rules.with_ignore_file(b"# drafts\n\ndrafts/\n*.tmp.md\n!keep.tmp.md\n");
+    let why = |path, kind| rules.why(path, kind).map(|found| (found.entry, found.rule));
+    let file = EntryKind::File;
+    let line = |line| ExclusionRule::IgnoreFile { line };
+    assert_eq!(why("a/.GIT/x.md", file), Some(("a/.GIT", ExclusionRule::Always)));
+    assert_eq!(why("a/Build/x.md", file), Some(("a/Build", ExclusionRule::Configured)));
+    assert_eq!(why("a/drafts/keep.tmp.md", file), Some(("a/drafts", line(3))));
+    assert_eq!(why("a/x.tmp.md", file), Some(("a/x.tmp.md", line(4))));
+    assert_eq!(why("drafts", EntryKind::Directory), Some(("drafts", line(3))));
+    for kept in ["a/keep.tmp.md", "drafts", "build", "x.md"] {
+        assert_eq!(why(kept, file), None, "{kept}");
+    }
+}

@@ -169,6 +169,10 @@ impl DocumentSource for FilesystemSource {
         Ok(Listing { notes, ..walk::walk_below(&root, keys, &self.formats, &rules)? })
     }
 
+    fn exclusions(&self) -> ExclusionRules {
+        self.rules_now().0
+    }
+
     fn watch(&self, report: ReportChange) -> Result<Box<dyn Watch>, SourceError> {
         Ok(Box::new(FilesystemWatch::begin(self.clone(), report)?))
     }
