@@ -7,6 +7,7 @@ pub mod line;
 pub mod model;
 pub mod place;
 pub mod registry;
+pub mod schema_file;
 
 pub mod graph;
 pub mod index;
@@ -15,6 +16,9 @@ pub mod quality;
 pub mod read;
 pub mod search;
 pub mod watch;
+
+pub mod doctor;
+pub mod validate;
 
 pub mod service;
 pub mod wiring;

@@ -44,6 +44,7 @@ pub use crate::ports::chunk_store::{RunUnderWay, Statistics, Summary};
 pub use crate::ports::embedder::{EngineChoice, PrecisionChoice};
 
 pub mod models;
+pub mod upkeep;
 
 /// What the surroundings of the process say, as far as adapters need it.
 #[derive(Clone, Debug)]
@@ -224,8 +225,7 @@ impl Groove {
                 tracing::warn!("{error}");
             }
         }
-        let parsers: [Arc<dyn Parser>; 1] = [Arc::new(Guarded::new(MarkdownParser::new()))];
-        let registry = Registry::new(parsers, &config.formats);
+        let registry = registry(&config);
         let source = Arc::new(source);
         let turn = Arc::default();
         Ok(Some(Self { place, config, model, reranker, source, registry, store, turn }))
@@ -393,6 +393,12 @@ pub struct Status {
 /// [`AppError::Transport`] if the connection breaks.
 pub async fn serve_stdio(service: Arc<Service>, stop: Stop) -> Result<(), AppError> {
     Ok(StdioTransport::new().serve(service, stop).await?)
+}
+
+/// The parsers that are switched on.
+fn registry(config: &Config) -> Registry {
+    let parsers: [Arc<dyn Parser>; 1] = [Arc::new(Guarded::new(MarkdownParser::new()))];
+    Registry::new(parsers, &config.formats)
 }
 
 fn place(kb_path: &Path, working_dir: &Path) -> Result<Place, AppError> {

@@ -22,6 +22,7 @@ mod site;
 
 mod command_line;
 mod crashes;
+mod doctor;
 mod endpoints;
 mod graph;
 mod hostile;
@@ -29,6 +30,7 @@ mod indexing;
 mod models;
 mod relevance;
 mod serving;
+mod validate;
 mod watching;
 
 #[path = "../support/endpoint.rs"]

@@ -3,10 +3,12 @@
 mod answer;
 mod cli;
 mod config;
+mod doctor;
 mod graph;
 mod models;
 mod print;
 mod surroundings;
+mod validate;
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
@@ -39,6 +41,11 @@ fn main() -> ExitCode {
     // Arguments that cannot be parsed end the process here, with status 2.
     let cli = Cli::parse();
     log_to_stderr();
+    let failed = match cli.command {
+        // Its 1 says that it has found something.
+        Command::Doctor(_) => ExitCode::from(2),
+        _ => ExitCode::FAILURE,
+    };
     let outcome = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -57,7 +64,7 @@ fn main() -> ExitCode {
             if let Some(answer) = error.and_then(AppError::answer_of_endpoint) {
                 print::notice(&format!("the endpoint answered: {answer}"));
             }
-            ExitCode::FAILURE
+            failed
         }
     }
 }
@@ -71,12 +78,15 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Search(arguments) => search(*arguments, loaded).await,
         Command::Graph(arguments) => graph::run(*arguments, loaded).await,
         Command::Status(arguments) => status(arguments, loaded).await,
+        Command::Doctor(arguments) => doctor::run(arguments, loaded).await,
+        Command::Validate(arguments) => validate::run(arguments, loaded).await,
         Command::Models(arguments) => models::run(arguments, loaded).await,
     }
 }
 
 async fn index(arguments: IndexArgs, loaded: LoadedConfig) -> anyhow::Result<ExitCode> {
     let file = if arguments.force { IndexFile::Replaced } else { IndexFile::Created };
+    check_schema(&arguments.kb, &loaded)?;
     let groove = open(&arguments.kb, &arguments.model, None, loaded, file).await?;
     let detail = match (arguments.quiet, arguments.progress) {
         (true, _) => Detail::Quiet,
@@ -120,6 +130,12 @@ async fn serve(arguments: ServeArgs, mut loaded: LoadedConfig) -> anyhow::Result
     }
     if let Some(debounce_ms) = arguments.debounce_ms {
         loaded.config.watch.debounce = Duration::from_millis(debounce_ms);
+    }
+    // It stops what would change the index, not what is served meanwhile.
+    if let Err(error) = check_schema(&arguments.kb, &loaded)
+        && let Some(AppError::Schema { .. }) = error.downcast_ref()
+    {
+        tracing::warn!("{}", one_line(&error));
     }
     let groove = open(
         &arguments.kb,
@@ -306,6 +322,14 @@ async fn status(arguments: StatusArgs, mut loaded: LoadedConfig) -> anyhow::Resu
     }
     print::result(&text).context("cannot write the result")?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Looks at the schema before there is an index that a bad one would leave
+/// behind.
+fn check_schema(kb: &KnowledgeBase, loaded: &LoadedConfig) -> anyhow::Result<()> {
+    let kb_path = loaded.kb_path(kb.kb_path.as_deref())?;
+    wiring::upkeep::check_schema(&kb_path, &loaded.config, &surroundings::working_dir()?)?;
+    Ok(())
 }
 
 /// Opens the knowledge base that flags and configuration name.
