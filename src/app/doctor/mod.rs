@@ -87,9 +87,10 @@ pub async fn examine(store: &dyn ChunkStore, terms: Terms<'_>) -> Result<Diagnos
         examined.findings.extend(names::duplicates(&documents));
         examined.findings.extend(names::look_alikes(&documents));
     }
-    let quality = match terms.all {
-        true => Some(quality::explain(snapshot, &terms.settings.quality).await?),
-        false => None,
+    let quality = if terms.all {
+        Some(quality::explain(snapshot, &terms.settings.quality).await?)
+    } else {
+        None
     };
     Ok(Diagnosis {
         documents: summary.documents,

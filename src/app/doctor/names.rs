@@ -21,7 +21,7 @@ pub(super) fn duplicates(documents: &[Arc<Document>]) -> Option<Finding> {
     let groups = groups(known, |row| row.hash.as_str().to_owned());
     let summary = |count| format!("{count} document(s) have the same bytes as another one");
     let remedy = "keep one of each group, or exclude the others in .grooveignore";
-    finding(Check::DuplicateContent, groups, summary, remedy)
+    finding(Check::DuplicateContent, &groups, summary, remedy)
 }
 
 /// Documents whose names differ only in how their characters are composed.
@@ -33,7 +33,7 @@ pub(super) fn look_alikes(documents: &[Arc<Document>]) -> Option<Finding> {
              accents are composed"
         )
     };
-    finding(Check::MixedNormalisation, groups, summary, "rename or remove one of each group")
+    finding(Check::MixedNormalisation, &groups, summary, "rename or remove one of each group")
 }
 
 /// The groups of at least two, in the order of their first names.
@@ -52,7 +52,7 @@ fn groups<'a>(
 
 fn finding(
     check: Check,
-    groups: Vec<Vec<&str>>,
+    groups: &[Vec<&str>],
     summary: impl Fn(usize) -> String,
     remedy: &str,
 ) -> Option<Finding> {

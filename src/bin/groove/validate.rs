@@ -89,7 +89,6 @@ pub(crate) async fn run(arguments: ValidateArgs, loaded: LoadedConfig) -> anyhow
 
 /// The way from the working directory to a root below it, which ends with a
 /// slash; empty for any other root.
-#[expect(clippy::disallowed_methods, reason = "the binary may look at paths")]
 fn prefix(root: &Path, working_dir: &Path) -> String {
     let resolved = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let (root, working_dir) = (resolved(root), resolved(working_dir));
