@@ -63,7 +63,7 @@ fn json_tells_the_files_with_violations() {
     assert_eq!(report(&base, &[]), clean);
 }
 
-// CLI-168 OPS-81
+// CLI-168 CLI-169 OPS-81
 #[test]
 fn text_is_grouped_by_file() {
     let base = base();

@@ -13,7 +13,9 @@ use serde_json::{Value, json};
 
 use crate::cli::{Format, KnowledgeBase};
 use crate::config::LoadedConfig;
-use crate::{no_index, print, surroundings};
+use crate::no_index;
+use crate::print;
+use crate::surroundings;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Ends with 0 if nothing was found, with 1 if anything was, and with 2 if \

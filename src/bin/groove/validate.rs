@@ -16,7 +16,9 @@ use serde_json::{Map, Value, json};
 use crate::answer::Emphasis;
 use crate::cli::KnowledgeBase;
 use crate::config::LoadedConfig;
-use crate::{one_line, print, surroundings};
+use crate::one_line;
+use crate::print;
+use crate::surroundings;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Ends with 0 if there are no violations or there is no schema, with 1 if \
