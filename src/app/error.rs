@@ -43,6 +43,15 @@ pub enum AppError {
         /// The one that was asked for.
         current: String,
     },
+    /// The schema of the frontmatter cannot be used.
+    #[error("the schema {file} cannot be used: {reason}")]
+    Schema {
+        /// The file.
+        file: String,
+        /// What is wrong with it, by line and rule where there is one, and what to
+        /// do.
+        reason: String,
+    },
     /// The query could not be embedded.
     #[error("the query could not be embedded")]
     EmbedQuery(#[source] EmbedError),

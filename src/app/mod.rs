@@ -8,14 +8,19 @@ pub mod line;
 pub mod model;
 pub mod place;
 pub mod registry;
+pub mod schema_file;
 
 pub mod explain;
 pub mod graph;
 pub mod index;
+pub mod offer;
 pub mod quality;
 pub mod read;
 pub mod search;
 pub mod watch;
+
+pub mod doctor;
+pub mod validate;
 
 pub mod service;
 pub mod wiring;

@@ -45,6 +45,7 @@ pub use crate::ports::chunk_store::{RunUnderWay, Statistics, Summary};
 pub use crate::ports::embedder::{EngineChoice, PrecisionChoice};
 
 pub mod models;
+pub mod upkeep;
 
 /// What the surroundings of the process say, as far as adapters need it.
 #[derive(Clone, Debug)]

@@ -136,6 +136,12 @@ impl EnabledFormats {
         Self(Vec::new())
     }
 
+    /// Formats for a test, which may be such as this build cannot read.
+    #[cfg(test)]
+    pub(crate) fn of(formats: &[Format]) -> Self {
+        Self(formats.to_vec())
+    }
+
     /// The format that claims an extension, compared without ASCII case.
     pub fn of_extension(&self, extension: &str) -> Option<Format> {
         self.0.iter().find(|format| format.extension.eq_ignore_ascii_case(extension)).copied()

@@ -24,6 +24,7 @@ pub mod spans;
 
 pub mod evaluation;
 pub mod exclusion;
+pub mod finding;
 pub mod schema;
 pub mod topics;
 

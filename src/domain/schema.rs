@@ -1,6 +1,10 @@
 //! Rules for the frontmatter of a knowledge base, as its own
 //! `groove-schema.toml` states them.
 
+mod validation;
+
+pub use validation::{Checked, Kind, Validation, Violation};
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use regex::Regex;

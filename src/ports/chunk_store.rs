@@ -1,5 +1,9 @@
 //! Where documents, chunks and their vectors are kept.
 
+mod damage;
+
+pub use damage::{Damage, Fault};
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -316,6 +320,17 @@ pub trait Snapshot: Send + Sync {
     ///
     /// [`StoreError::Unavailable`].
     async fn statistics(&self) -> Result<Statistics, StoreError>;
+
+    /// Looks for one kind of damage. Costs about as much as reading every number
+    /// of a chunk once.
+    ///
+    /// - Returns nothing found where the store cannot be damaged so.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`], also if the damage is such that it cannot be
+    /// told how far it goes.
+    async fn damage(&self, fault: Fault) -> Result<Damage, StoreError>;
 
     /// Every document, in ascending order of path.
     ///

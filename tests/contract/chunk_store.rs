@@ -22,8 +22,13 @@ use grooveseek::ports::chunk_store::{
     StoredChunk, Summary,
 };
 
+mod damage;
 mod words;
 
+use damage::{
+    a_blank_chunk_of_source_code_is_damage, a_document_without_chunks_is_damage,
+    a_store_that_nobody_damaged_is_sound,
+};
 use words::{
     a_document_is_found_by_what_it_is_called, a_heading_at_the_beginning_is_a_title,
     a_word_is_found_in_all_its_forms, cosines_tell_how_they_are_spread,
@@ -55,6 +60,9 @@ macro_rules! store_contract {
             a_vector_is_found_by_the_text_that_it_was_made_of,
             a_chunk_can_be_scored_again,
             a_store_that_lacks_nothing_is_not_repaired,
+            a_store_that_nobody_damaged_is_sound,
+            a_document_without_chunks_is_damage,
+            a_blank_chunk_of_source_code_is_damage,
             a_run_is_known_for_as_long_as_it_lives,
             a_vector_that_does_not_fit_is_refused,
             emptying_takes_on_another_dimension,

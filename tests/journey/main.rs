@@ -22,6 +22,7 @@ mod site;
 
 mod command_line;
 mod crashes;
+mod doctor;
 mod endpoints;
 mod graph;
 mod hostile;
@@ -32,6 +33,7 @@ mod refusals;
 mod relevance;
 mod serving;
 mod surface;
+mod validate;
 mod watching;
 
 #[path = "../support/endpoint.rs"]

@@ -23,9 +23,9 @@ use crate::domain::evidence::Spread;
 use crate::domain::filter::Filter;
 use crate::domain::query::Phrase;
 use crate::ports::chunk_store::{
-    AnnouncedRun, Candidate, Change, ChunkStore, ColumnWeights, Document, LexicalQuery, Matches,
-    NewChunk, Repairs, Replacement, Restriction, RunUnderWay, Snapshot, Statistics, StoreError,
-    StoredChunk, Summary,
+    AnnouncedRun, Candidate, Change, ChunkStore, ColumnWeights, Damage, Document, Fault,
+    LexicalQuery, Matches, NewChunk, Repairs, Replacement, Restriction, RunUnderWay, Snapshot,
+    Statistics, StoreError, StoredChunk, Summary,
 };
 
 /// A store in memory. It is empty when it is made and gone when it is dropped.
@@ -231,6 +231,11 @@ impl Row {
         self.new.embedding.is_none()
     }
 
+    fn is_blank_code(&self) -> bool {
+        let chunk = &self.new.chunk;
+        chunk.lines.is_some() && chunk.content.trim().is_empty()
+    }
+
     /// Its vector; one without a direction is none.
     fn vector(&self) -> Option<&Embedding> {
         let embedding = self.new.embedding.as_ref();
@@ -416,6 +421,24 @@ impl Snapshot for MemorySnapshot {
             qualities: qualities(state.rows().map(|(_, row)| row.new.quality)),
             unreadable_tags: 0,
         })
+    }
+
+    async fn damage(&self, fault: Fault) -> Result<Damage, StoreError> {
+        // A chunk is one value here, which nobody else can reach.
+        let found = |entry: &Entry| match fault {
+            Fault::EmptyDocument => usize::from(entry.chunks.is_empty()),
+            Fault::BlankCode => entry.chunks.iter().filter(|row| row.is_blank_code()).count(),
+            _ => 0,
+        };
+        let mut damage = Damage::default();
+        for (path, entry) in &self.0.documents {
+            let found = found(entry);
+            damage.count += count(found);
+            if found > 0 && damage.samples.len() < Damage::MAX_SAMPLES {
+                damage.samples.push(path.to_string());
+            }
+        }
+        Ok(damage)
     }
 
     async fn documents(&self) -> Result<Vec<Arc<Document>>, StoreError> {

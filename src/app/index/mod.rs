@@ -36,17 +36,11 @@ use crate::app::index::plan::Plan;
 use crate::app::index::tally::{Inputs, Tally};
 use crate::app::model::Model;
 use crate::app::registry::Registry;
+use crate::app::schema_file;
 use crate::domain::chunk::ContextMode;
 use crate::domain::embedding::ModelIdentity;
-use crate::domain::schema::Schema;
 use crate::ports::chunk_store::{AnnouncedRun, Change, ChunkStore, StoreError, Summary};
-use crate::ports::document_source::{
-    DocumentSource, Listing, Severity, SizeCap, SourceError, Unreadable,
-};
-
-/// The file in the root of a knowledge base that declares frontmatter keys.
-const SCHEMA_FILE: &str = "groove-schema.toml";
-const SCHEMA_CAP: SizeCap = SizeCap(1024 * 1024);
+use crate::ports::document_source::{DocumentSource, Listing, Severity, Unreadable};
 
 /// How often a plan is made while others move the same documents.
 const PLANS: u32 = 3;
@@ -442,22 +436,9 @@ impl Indexer {
     }
 
     async fn declared_fields(&self) -> Result<BTreeSet<String>, AppError> {
-        let read = self
-            .blocking("reading the schema", |indexer| {
-                indexer.source.read_aside(SCHEMA_FILE, SCHEMA_CAP)
-            })
-            .await?;
-        let content = match read {
-            Ok(content) => content,
-            Err(SourceError::NotFound { .. }) => return Ok(BTreeSet::new()),
-            Err(error) => return Err(error.into()),
-        };
-        let text = str::from_utf8(&content.bytes).map_err(|error| {
-            AppError::Invalid(format!("{SCHEMA_FILE} is not valid UTF-8 ({error})"))
-        })?;
-        let schema = Schema::parse(text)
-            .map_err(|error| AppError::Invalid(format!("{SCHEMA_FILE}: {error}")))?;
-        Ok(schema.declared_fields())
+        let load = |indexer: &Self| schema_file::load(&*indexer.source);
+        let schema = self.blocking("reading the schema", load).await??;
+        Ok(schema.map(|schema| schema.declared_fields()).unwrap_or_default())
     }
 
     async fn list(&self, observer: &Arc<dyn Observer>) -> Result<Listing, AppError> {

@@ -186,7 +186,9 @@ async fn a_root_that_cannot_be_read_stops_the_run() {
     bench.run().await;
     bench.source.close("", "input/output error");
     let error = bench.indexer.run(false, &bench.observer()).await.unwrap_err();
-    assert!(matches!(error, AppError::Source(_)), "{error}");
+    // The schema is the first thing that is read there.
+    assert!(matches!(error, AppError::Schema { .. }), "{error}");
+    assert!(error.to_string().contains("input/output error"), "{error}");
     assert_eq!(bench.paths().await, ["a.md"]);
 }
 

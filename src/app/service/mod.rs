@@ -213,7 +213,9 @@ impl Observer for Reporting {
 fn refused(tool: &str, error: &AppError) -> Refused {
     let message = match error {
         AppError::Invalid(text) => return Refused { message: text.clone() },
-        AppError::OtherModel { .. } | AppError::OtherRoot { .. } => error.to_string(),
+        AppError::OtherModel { .. } | AppError::OtherRoot { .. } | AppError::Schema { .. } => {
+            error.to_string()
+        }
         AppError::EmbedQuery(EmbedError::Remote { reason, .. }) => {
             format!("the query could not be embedded: the embedding endpoint {reason}")
         }

@@ -31,7 +31,8 @@ impl Emphasis {
         if !refused && io::stdout().is_terminal() { Self::Bold } else { Self::None }
     }
 
-    fn marks(self) -> (&'static str, &'static str) {
+    /// What stands before and after text that is set off.
+    pub(crate) fn marks(self) -> (&'static str, &'static str) {
         match self {
             Self::None => ("", ""),
             Self::Bold => ("\x1b[1m", "\x1b[0m"),

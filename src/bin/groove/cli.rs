@@ -34,6 +34,10 @@ pub(crate) enum Command {
     Graph(Box<crate::graph::GraphArgs>),
     /// Say what the index holds
     Status(StatusArgs),
+    /// Say what is wrong with the index, and what puts it right
+    Doctor(crate::doctor::DoctorArgs),
+    /// Check the frontmatter of all documents against the schema
+    Validate(crate::validate::ValidateArgs),
     /// Say which models there are; get, check and measure them
     Models(crate::models::ModelsArgs),
     /// Say of one file whether it is indexed, and why, or why not

@@ -4,6 +4,7 @@ mod answer;
 mod cli;
 mod completions;
 mod config;
+mod doctor;
 mod evaluate;
 mod explain;
 mod graph;
@@ -13,6 +14,7 @@ mod service;
 mod settings;
 mod skips;
 mod surroundings;
+mod validate;
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
@@ -45,6 +47,11 @@ fn main() -> ExitCode {
     // Arguments that cannot be parsed end the process here, with status 2.
     let cli = Cli::parse();
     log_to_stderr();
+    let failed = match cli.command {
+        // Its 1 says that it has found something.
+        Command::Doctor(_) => ExitCode::from(2),
+        _ => ExitCode::FAILURE,
+    };
     let outcome = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -63,7 +70,7 @@ fn main() -> ExitCode {
             if let Some(answer) = error.and_then(AppError::answer_of_endpoint) {
                 print::notice(&format!("the endpoint answered: {answer}"));
             }
-            ExitCode::FAILURE
+            failed
         }
     }
 }
@@ -77,6 +84,8 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Search(arguments) => search(*arguments, load()?).await,
         Command::Graph(arguments) => graph::run(*arguments, load()?).await,
         Command::Status(arguments) => status(arguments, load()?).await,
+        Command::Doctor(arguments) => doctor::run(arguments, load()?).await,
+        Command::Validate(arguments) => validate::run(arguments, load()?).await,
         Command::Models(arguments) => models::run(arguments, load()?).await,
         Command::Explain(arguments) => explain::run(arguments, load()?).await,
         Command::Config(arguments) => settings::run(&arguments, &load()?),
@@ -91,6 +100,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
 
 async fn index(arguments: IndexArgs, loaded: LoadedConfig) -> anyhow::Result<ExitCode> {
     let file = if arguments.force { IndexFile::Replaced } else { IndexFile::Created };
+    check_schema(&arguments.kb, &loaded)?;
     let groove = open(&arguments.kb, &arguments.model, None, loaded, file).await?;
     let detail = match (arguments.quiet, arguments.progress) {
         (true, _) => Detail::Quiet,
@@ -134,6 +144,12 @@ async fn serve(arguments: ServeArgs, mut loaded: LoadedConfig) -> anyhow::Result
     }
     if let Some(debounce_ms) = arguments.debounce_ms {
         loaded.config.watch.debounce = Duration::from_millis(debounce_ms);
+    }
+    // It stops what would change the index, not what is served meanwhile.
+    if let Err(error) = check_schema(&arguments.kb, &loaded)
+        && let Some(AppError::Schema { .. }) = error.downcast_ref()
+    {
+        tracing::warn!("{}", one_line(&error));
     }
     let groove = open(
         &arguments.kb,
@@ -320,6 +336,14 @@ async fn status(arguments: StatusArgs, mut loaded: LoadedConfig) -> anyhow::Resu
     }
     print::result(&text).context("cannot write the result")?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Looks at the schema before there is an index that a bad one would leave
+/// behind.
+fn check_schema(kb: &KnowledgeBase, loaded: &LoadedConfig) -> anyhow::Result<()> {
+    let kb_path = loaded.kb_path(kb.kb_path.as_deref())?;
+    wiring::upkeep::check_schema(&kb_path, &loaded.config, &surroundings::working_dir()?)?;
+    Ok(())
 }
 
 /// Opens the knowledge base that flags and configuration name.

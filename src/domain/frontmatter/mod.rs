@@ -6,7 +6,7 @@ mod yaml;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::document::{FieldValue, Metadata, OpaqueShape};
-use crate::domain::frontmatter::yaml::Node;
+use crate::domain::frontmatter::yaml::{Fault, Node};
 
 /// The only tag of a document whose frontmatter cannot be read.
 pub const UNPARSED_TAG: &str = "frontmatter:unparsed";
@@ -57,10 +57,10 @@ pub fn read(text: &str) -> Frontmatter<'_> {
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
     let split = fences::split(text);
     let body = split.body;
-    let metadata = split.block.map_or_else(|| Ok(Metadata::default()), metadata);
-    match metadata {
+    let entries = split.block.map_or_else(|| Ok(BTreeMap::new()), yaml::entries);
+    match entries.and_then(metadata) {
         Ok(metadata) => Frontmatter { metadata, error: None, body },
-        Err(reason) => {
+        Err(Fault { reason, .. }) => {
             let tags = vec![UNPARSED_TAG.to_owned()];
             let metadata = Metadata { tags, ..Metadata::default() };
             Frontmatter { metadata, error: Some(reason), body }
@@ -97,15 +97,60 @@ pub fn declared_fields(
     declared.iter().filter_map(|key| Some((key.clone(), values(key)?))).collect()
 }
 
-fn metadata(block: &str) -> Result<Metadata, String> {
+/// A top-level key of a document's frontmatter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Its value by shape, with the text that it prints as.
+    pub value: FieldValue,
+    /// The line of the file in which the key stands, counted from 1.
+    pub line: usize,
+}
+
+/// Frontmatter that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct Unreadable {
+    /// Why, as [`Frontmatter::error`] has it.
+    pub reason: String,
+    /// The line of the file, counted from 1; where none can be told, the first.
+    pub line: usize,
+}
+
+/// Every top-level key of a text's frontmatter, those with a place of their own
+/// in the metadata among them. The key `<<` is none.
+///
+/// # Errors
+///
+/// [`Unreadable`] if and only if [`read`] has an error.
+///
+/// ```
+/// use grooveseek::domain::document::FieldValue;
+/// use grooveseek::domain::frontmatter::fields;
+///
+/// let fields = fields("---\ntitle: Ports\nopen: True\n---\n").unwrap();
+/// assert_eq!(fields["open"].value, FieldValue::Scalar("true".into()));
+/// assert_eq!(fields["open"].line, 3);
+/// ```
+pub fn fields(text: &str) -> Result<BTreeMap<String, Field>, Unreadable> {
+    let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
+    let Some(block) = fences::split(text).block else { return Ok(BTreeMap::new()) };
+    let unreadable = |Fault { reason, line }: Fault| Unreadable { reason, line: line.unwrap_or(1) };
+    let entries = yaml::entries(block).map_err(unreadable)?;
+    metadata(entries.clone()).map_err(unreadable)?;
+    let of_entry = |entry: yaml::Entry| Field { value: field(entry.node), line: entry.line };
+    Ok(entries.into_iter().map(|(key, entry)| (key, of_entry(entry))).collect())
+}
+
+fn metadata(entries: BTreeMap<String, yaml::Entry>) -> Result<Metadata, Fault> {
     let mut metadata = Metadata::default();
-    for (key, node) in yaml::entries(block)? {
+    for (key, yaml::Entry { node, line }) in entries {
+        let fault = |reason| Fault { reason, line: Some(line) };
         match key.as_str() {
-            "title" => metadata.title = written(&key, node)?,
-            "topic" => metadata.topic = written(&key, node)?,
-            "date" => metadata.date = printed(&key, node)?,
-            "depth" => metadata.depth = printed(&key, node)?,
-            "tags" => metadata.tags = tags(node)?,
+            "title" => metadata.title = written(&key, node).map_err(fault)?,
+            "topic" => metadata.topic = written(&key, node).map_err(fault)?,
+            "date" => metadata.date = printed(&key, node).map_err(fault)?,
+            "depth" => metadata.depth = printed(&key, node).map_err(fault)?,
+            "tags" => metadata.tags = tags(node).map_err(fault)?,
             _ => {
                 metadata.fields.insert(key, field(node));
             }

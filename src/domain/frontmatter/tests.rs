@@ -331,7 +331,50 @@ fn declared_values_have_one_text_for_each_scalar() {
     assert_eq!(fields, expected.into());
 }
 
+// CFG-88g CFG-88h CLI-B02
+#[test]
+fn every_key_is_listed_with_its_line_and_what_it_prints_as() {
+    let text = "---\r\n# first\r\ntitle: True\r\ntags: [0x10]\r\ntext: |\r\n  a\r\n  b\r\n\
+                '<<': kept\r\n<<: {a: b}\r\nempty:\r\n...\r\n---\r\nbody: no\r\n";
+    let fields = fields(text).unwrap();
+    let lines: Vec<(&str, usize)> =
+        fields.iter().map(|(key, field)| (key.as_str(), field.line)).collect();
+    assert_eq!(lines, [("<<", 8), ("empty", 10), ("tags", 4), ("text", 5), ("title", 3)]);
+    assert_eq!(fields["title"].value, scalar("true"));
+    assert_eq!(fields["tags"].value, FieldValue::List(vec!["16".into()]));
+    assert_eq!(fields["empty"].value, FieldValue::Opaque(OpaqueShape::Null));
+    for text in ["", "body", "---\na: b\n", "---\n# nothing\n---\n"] {
+        assert_eq!(super::fields(text), Ok(BTreeMap::new()), "{text:?}");
+    }
+}
+
+// CFG-88i CLI-B02
+#[test]
+fn a_block_that_cannot_be_read_says_where() {
+    let line = |text: &str| fields(text).unwrap_err().line;
+    assert_eq!(line("---\na: b\nc: [d\n---\n"), 3);
+    assert_eq!(line("\u{FEFF}---\na: b\n\ntitle: [x]\n---\n"), 4);
+    assert_eq!(line("---\na: b\na: c\n---\n"), 3);
+    assert_eq!(line("---\n- a\n---\n"), 2);
+}
+
 proptest! {
+    // CFG-88i
+    #[test]
+    fn keys_can_be_listed_if_and_only_if_the_metadata_can_be_read(
+        text in "(---\n)?(title: |tags: |[-a-z&*!|>{}\\[\\]:,#?'\" \t\r\n]|a: |- |---\n){0,60}",
+    ) {
+        let (read, fields) = (read(&text), fields(&text));
+        prop_assert_eq!(read.error, fields.as_ref().err().map(|error| error.reason.clone()));
+        let lines = text.replace("\r\n", "\n").matches(['\n', '\r']).count() + 1;
+        for line in fields.iter().flatten().map(|(_, field)| field.line) {
+            prop_assert!(1 < line && line <= lines, "{}", line);
+        }
+        if let Err(error) = &fields {
+            prop_assert!(1 <= error.line && error.line <= lines);
+        }
+    }
+
     // IDX-88
     #[test]
     fn any_text_is_taken_apart_and_the_body_is_its_end(

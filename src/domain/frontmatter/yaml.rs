@@ -5,7 +5,7 @@
 //! with the aliases of what is passed over.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
+use std::collections::btree_map::Entry as Slot;
 
 use serde_saphyr::budget::{self, EnforcingPolicy};
 use serde_saphyr::granit_parser::{self, Event, Parser, ScalarStyle, ScanError, Span, Tag};
@@ -46,15 +46,28 @@ impl Text {
     }
 }
 
+/// A key of a block with its value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) node: Node,
+    /// Where the key stands, as a line of the file.
+    pub(super) line: usize,
+}
+
+/// What is wrong with a block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Fault {
+    /// Names the line as well, if it is known.
+    pub(super) reason: String,
+    /// The line of the file.
+    pub(super) line: Option<usize>,
+}
+
 /// Reads the top-level keys of a block, which is a mapping or says nothing.
 ///
-/// The key `<<` is left out and not expanded.
-///
-/// # Errors
-///
-/// What is wrong with the block, with the line of the file where the block
-/// starts in line 2.
-pub(super) fn entries(block: &str) -> Result<BTreeMap<String, Node>, String> {
+/// The key `<<` is left out and not expanded. Lines are those of a file in which
+/// the block starts in line 2.
+pub(super) fn entries(block: &str) -> Result<BTreeMap<String, Entry>, Fault> {
     let block = block.replace("\r\n", "\n").replace('\r', "\n");
     if block.trim().is_empty() {
         return Ok(BTreeMap::new());
@@ -68,13 +81,14 @@ pub(super) fn entries(block: &str) -> Result<BTreeMap<String, Node>, String> {
     };
     for event in Parser::new_from_str_with_options(&block, options) {
         let (event, span) = event.map_err(|error| describe(&error))?;
+        reader.line = line_of(span);
         reader.take(event).map_err(|reason| at_line(&reason, span))?;
     }
     Ok(reader.entries)
 }
 
 /// Scans the block, which bounds what a second scan can cost.
-fn count_within_budget(block: &str) -> Result<usize, String> {
+fn count_within_budget(block: &str) -> Result<usize, Fault> {
     let mut limits = serde_saphyr::Budget::default();
     limits.max_events = 1_000_000;
     limits.max_nodes = 250_000;
@@ -94,24 +108,35 @@ fn count_within_budget(block: &str) -> Result<usize, String> {
     let report = budget::check_yaml_budget(block, limits, EnforcingPolicy::AllContent)
         .map_err(|error| describe(&error))?;
     match report.breached {
-        Some(breach) => Err(format!("the block exceeds a limit: {breach:?}")),
+        Some(breach) => {
+            Err(Fault { reason: format!("the block exceeds a limit: {breach:?}"), line: None })
+        }
         None => Ok(report.events),
     }
 }
 
-fn describe(error: &ScanError) -> String {
+fn describe(error: &ScanError) -> Fault {
     let (line, column) = (error.marker().line() + 1, error.marker().col() + 1);
-    format!("{} at line {line} column {column}", error.info())
+    let reason = format!("{} at line {line} column {column}", error.info());
+    Fault { reason, line: Some(line) }
 }
 
-fn at_line(reason: &str, span: Span) -> String {
-    format!("{reason} at line {}", span.start.line() + 1)
+fn at_line(reason: &str, span: Span) -> Fault {
+    let line = line_of(span);
+    Fault { reason: format!("{reason} at line {line}"), line: Some(line) }
+}
+
+/// The line of the file in which something starts.
+fn line_of(span: Span) -> usize {
+    span.start.line() + 1
 }
 
 /// Takes events in order and keeps the values of the outermost mapping.
 struct Reader {
-    entries: BTreeMap<String, Node>,
+    entries: BTreeMap<String, Entry>,
     state: State,
+    /// Where the event stands that is being taken.
+    line: usize,
     /// The collections that are open inside the outermost mapping.
     frames: Vec<Frame>,
     anchors: BTreeMap<usize, Node>,
@@ -125,8 +150,9 @@ enum State {
     Start,
     /// Before a key of it.
     Key,
-    /// Before the value of this key; none if the value is not kept.
-    Value(Option<String>),
+    /// Before the value of this key, which stands in this line; none if the
+    /// value is not kept.
+    Value(Option<(String, usize)>),
     /// After it.
     End,
 }
@@ -142,6 +168,7 @@ impl Reader {
         Self {
             entries: BTreeMap::new(),
             state: State::Start,
+            line: 0,
             frames: Vec::new(),
             anchors: BTreeMap::new(),
             expansions_left,
@@ -246,15 +273,15 @@ impl Reader {
         }
         match std::mem::replace(&mut self.state, State::Key) {
             State::Key => {
-                self.state = State::Value(Some(key(node)?));
+                self.state = State::Value(Some((key(node)?, self.line)));
                 Ok(())
             }
-            State::Value(Some(key)) => match self.entries.entry(key) {
-                Entry::Vacant(entry) => {
-                    entry.insert(node);
+            State::Value(Some((key, line))) => match self.entries.entry(key) {
+                Slot::Vacant(slot) => {
+                    slot.insert(Entry { node, line });
                     Ok(())
                 }
-                Entry::Occupied(entry) => Err(format!("the key {:?} stands twice", entry.key())),
+                Slot::Occupied(entry) => Err(format!("the key {:?} stands twice", entry.key())),
             },
             State::Value(None) => Ok(()),
             State::Start | State::End => {

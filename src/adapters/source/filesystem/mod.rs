@@ -18,6 +18,8 @@ mod folder;
 #[cfg(unix)]
 mod tests;
 
+pub use read::read_alone;
+
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -49,6 +49,29 @@ pub(super) fn read(
     read_handle(&file, key, terms)
 }
 
+/// Reads a file that lies outside of a source by the rules of one in it. Links
+/// that lead to its folder are followed.
+///
+/// - `path`: absolute.
+///
+/// # Errors
+///
+/// As [`DocumentSource::read`], naming the whole path.
+///
+/// [`DocumentSource::read`]: crate::ports::document_source::DocumentSource::read
+pub fn read_alone(path: &Path, cap: SizeCap, own_only: bool) -> Result<Content, SourceError> {
+    let terms = Terms { cap, own_only };
+    let shown = path.display().to_string();
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(refused(&shown, Refusal::NotRegular));
+    };
+    let failed = |error| not_readable(&shown, error);
+    let folder = Folder::open(folder).map_err(failed)?;
+    pass(&shown, folder.facts(name).map_err(failed)?.refusal(terms))?;
+    let file = folder.open_file(name).map_err(failed)?;
+    read_handle(&file, &shown, terms)
+}
+
 /// Decides from a handle, and reads from the same one.
 pub(super) fn read_handle(file: &File, key: &str, terms: Terms) -> Result<Content, SourceError> {
     let cap = terms.cap;

@@ -8,6 +8,7 @@ mod schema;
 mod statistics;
 mod write;
 
+mod damage;
 mod repair;
 mod replacement;
 mod runs;

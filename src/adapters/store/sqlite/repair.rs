@@ -4,7 +4,7 @@
 use sqlx::Connection as _;
 use sqlx::sqlite::SqliteConnection;
 
-use crate::adapters::store::sqlite::{statistics, vectors, words, write};
+use crate::adapters::store::sqlite::{damage, statistics, vectors, words, write};
 use crate::ports::chunk_store::Repairs;
 
 const TEXTS_MISSING: &str = "id NOT IN (SELECT id FROM fts_chunks_docsize)";
@@ -41,6 +41,9 @@ pub(super) async fn is_needed(connection: &mut SqliteConnection) -> Result<bool,
             return Ok(true);
         }
     }
+    if !damage::names_without_key(connection).await?.is_empty() {
+        return Ok(true);
+    }
     Ok(!words::are_current(connection).await?)
 }
 
@@ -49,6 +52,14 @@ pub(super) async fn repair(connection: &mut SqliteConnection) -> Result<Repairs,
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     let exist = vectors::exist(&mut transaction).await?;
     let mut repairs = Repairs::default();
+
+    // Nothing else could name them. What belongs to their chunks goes below.
+    for name in damage::names_without_key(&mut transaction).await? {
+        sqlx::query("DELETE FROM documents WHERE path = ?")
+            .bind(name)
+            .execute(&mut *transaction)
+            .await?;
+    }
 
     // Before the missing rows come, which its totals count.
     let orphans: Vec<i64> = sqlx::query_scalar(TEXTS_ORPHANED).fetch_all(&mut *transaction).await?;

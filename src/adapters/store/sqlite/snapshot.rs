@@ -17,7 +17,7 @@ use crate::adapters::store::sqlite::resident::Resident;
 use crate::adapters::store::sqlite::rows::{self, Which};
 use crate::adapters::store::sqlite::words::{self, Vocabulary};
 use crate::adapters::store::sqlite::{
-    Shared, cannot_read, meta, nearest, schema, unavailable, vectors,
+    Shared, cannot_read, damage, meta, nearest, schema, unavailable, vectors,
 };
 use crate::domain::chunk::{ChunkId, ContextMode, TextHash};
 use crate::domain::document::DocumentPath;
@@ -25,8 +25,8 @@ use crate::domain::embedding::{Embedding, ModelIdentity};
 use crate::domain::evidence::Spread;
 use crate::domain::filter::Filter;
 use crate::ports::chunk_store::{
-    Candidate, Document, LexicalQuery, Matches, Restriction, Snapshot, Statistics, StoreError,
-    StoredChunk, Summary,
+    Candidate, Damage, Document, Fault, LexicalQuery, Matches, Restriction, Snapshot, Statistics,
+    StoreError, StoredChunk, Summary,
 };
 
 /// Remembers something of the newest generation: reading it takes longer than a
@@ -237,6 +237,11 @@ impl Snapshot for SqliteSnapshot {
     async fn statistics(&self) -> Result<Statistics, StoreError> {
         let mut reading = self.connection().await;
         statistics(reading.get()?).await.map_err(cannot_read)
+    }
+
+    async fn damage(&self, fault: Fault) -> Result<Damage, StoreError> {
+        let mut reading = self.connection().await;
+        damage::of(reading.get()?, fault).await.map_err(cannot_read)
     }
 
     async fn documents(&self) -> Result<Vec<Arc<Document>>, StoreError> {

@@ -1,5 +1,6 @@
 //! What only a store in a file promises.
 
+mod damage;
 mod words;
 
 use std::collections::BTreeSet;

@@ -312,6 +312,17 @@ pub(super) async fn are_current(connection: &mut SqliteConnection) -> Result<boo
     Ok(follow_rules(connection).await? && (counted.chunks, counted.ids) == (chunks, ids))
 }
 
+/// How many chunks are there whose words were not counted, at the least.
+pub(super) async fn uncounted(connection: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
+    let counted = Totals::read(connection).await?.chunks;
+    let chunks: i64 = sqlx::query_scalar(
+        "SELECT count(*) FROM chunks WHERE document_id IN (SELECT id FROM documents)",
+    )
+    .fetch_one(connection)
+    .await?;
+    Ok((chunks - counted).max(0))
+}
+
 /// Whether there is a table of words.
 pub(super) async fn are_there(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
     sqlx::query_scalar("SELECT count(*) > 0 FROM sqlite_master WHERE name = 'chunk_words'")

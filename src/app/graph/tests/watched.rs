@@ -10,8 +10,9 @@ use crate::domain::document::DocumentPath;
 use crate::domain::embedding::{Embedding, ModelIdentity};
 use crate::domain::evidence::Spread;
 use crate::ports::chunk_store::{
-    AnnouncedRun, Candidate, Change, ChunkStore, Document, LexicalQuery, Matches, Repairs,
-    Replacement, Restriction, RunUnderWay, Snapshot, Statistics, StoreError, StoredChunk, Summary,
+    AnnouncedRun, Candidate, Change, ChunkStore, Damage, Document, Fault, LexicalQuery, Matches,
+    Repairs, Replacement, Restriction, RunUnderWay, Snapshot, Statistics, StoreError, StoredChunk,
+    Summary,
 };
 
 /// A store around another one.
@@ -84,6 +85,10 @@ impl Snapshot for WatchedSnapshot {
 
     async fn statistics(&self) -> Result<Statistics, StoreError> {
         self.snapshot.statistics().await
+    }
+
+    async fn damage(&self, fault: Fault) -> Result<Damage, StoreError> {
+        self.snapshot.damage(fault).await
     }
 
     async fn documents(&self) -> Result<Vec<Arc<Document>>, StoreError> {
