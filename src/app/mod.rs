@@ -10,6 +10,7 @@ pub mod registry;
 
 pub mod graph;
 pub mod index;
+pub mod offer;
 pub mod quality;
 pub mod read;
 pub mod search;

@@ -4,18 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::app::error::AppError;
+use crate::app::offer::{TEXT_CAP, cap_of};
 use crate::app::registry::Registry;
 use crate::domain::document::DocumentPath;
 use crate::domain::format::Class;
 use crate::ports::document_source::{DocumentSource, Refusal, SizeCap, SourceError};
 use crate::ports::parser::ParseInput;
 use crate::ports::transport::DocumentAnswer;
-
-/// The most bytes of text that are handed out at once.
-const TEXT_CAP: usize = 1024 * 1024;
-/// The most bytes of a binary file that are read to hand out its text. Neither
-/// cap follows the configuration of the index.
-const BINARY_CAP: usize = 50 * 1024 * 1024;
 
 /// The use case of reading one document.
 #[derive(Clone)]
@@ -53,9 +48,7 @@ impl Reader {
     fn read_blocking(&self, path: &DocumentPath) -> Result<DocumentAnswer, AppError> {
         let parser = self.registry.parser_of(path);
         let class = parser.map_or(Class::Text, |parser| parser.format().class);
-        let cap = if class == Class::Binary { BINARY_CAP } else { TEXT_CAP };
-        let cap = SizeCap(cap as u64);
-        let content = self.source.read(path, cap);
+        let content = self.source.read(path, SizeCap(cap_of(class)));
         // A missing document is missing whatever its extension.
         let Some(parser) = parser else {
             return Err(match content {
