@@ -17,10 +17,12 @@ use crate::adapters::reranker;
 use crate::adapters::source::filesystem::FilesystemSource;
 use crate::adapters::store::sqlite::SqliteStore;
 use crate::adapters::transport::stdio::StdioTransport;
+use crate::app::best_practice::Templates;
 use crate::app::config::{Config, EndpointSettings, KeySetting, OnServe};
 use crate::app::error::{AppError, chain};
 use crate::app::index::{Clock, IN_FLIGHT_KIB, Indexer, check_identity, check_root};
 use crate::app::model::{Model, RerankerModel};
+use crate::app::news::NewsDesk;
 use crate::app::place::Place;
 use crate::app::quality::{self, QualityReport};
 use crate::app::read::Reader;
@@ -173,6 +175,8 @@ pub struct Groove {
     store: Arc<SqliteStore>,
     /// Shared by all that index.
     turn: Arc<Mutex<()>>,
+    /// Shared by all that index while the knowledge base is served.
+    news: Arc<NewsDesk>,
 }
 
 impl fmt::Debug for Groove {
@@ -227,8 +231,8 @@ impl Groove {
         let parsers: [Arc<dyn Parser>; 1] = [Arc::new(Guarded::new(MarkdownParser::new()))];
         let registry = Registry::new(parsers, &config.formats);
         let source = Arc::new(source);
-        let turn = Arc::default();
-        Ok(Some(Self { place, config, model, reranker, source, registry, store, turn }))
+        let (turn, news) = (Arc::default(), Arc::default());
+        Ok(Some(Self { place, config, model, reranker, source, registry, store, turn, news }))
     }
 
     /// Where the knowledge base and its index lie.
@@ -321,6 +325,7 @@ impl Groove {
             indexer: self.indexer(clock),
             place: self.place.root.display().to_string(),
             debounce: self.config.watch.debounce,
+            news: Arc::clone(&self.news),
         })
     }
 
@@ -338,7 +343,14 @@ impl Groove {
     /// All use cases behind one value.
     pub fn service(&self, clock: Clock) -> Service {
         let reader = Reader { source: Arc::clone(&self.source), registry: self.registry.clone() };
-        Service::new(self.searcher(), reader, self.indexer(clock))
+        let templates = Templates(self.config.path_templates.clone());
+        let service = Service::new(self.searcher(), reader, self.indexer(clock))
+            .with_best_practice(templates);
+        // Without a watcher most changes would go unnoticed.
+        match self.config.watch.enabled {
+            true => service.with_news(Arc::clone(&self.news)),
+            false => service,
+        }
     }
 }
 

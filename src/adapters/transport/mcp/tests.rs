@@ -1,6 +1,10 @@
 //! MCP as a client sees it that speaks it by hand, line by line.
 
+mod surface;
+
 use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::Weak;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -18,12 +22,18 @@ use crate::adapters::transport::stdio::StdioTransport;
 use crate::domain::chunk::ChunkId;
 use crate::domain::chunk::LineRange;
 use crate::domain::chunk::Span;
+use crate::domain::document::DocumentPath;
+use crate::domain::facets::Facets;
 use crate::domain::graph::Graph;
 use crate::domain::graph::GraphRequest;
 use crate::domain::graph::Node;
 use crate::domain::graph::SeedStrategy;
 use crate::domain::graph::Truncation;
 use crate::domain::highlights::Highlight;
+use crate::domain::resource::ResourceEntry;
+use crate::domain::resource::ResourceGroup;
+use crate::domain::resource::groups;
+use crate::domain::search::Budget;
 use crate::domain::search::Expansion;
 use crate::domain::search::FilterEcho;
 use crate::domain::search::Hit;
@@ -32,19 +42,87 @@ use crate::domain::search::SearchAnswer;
 use crate::domain::search::SearchRequest;
 use crate::domain::topics::TopicFolder;
 use crate::domain::topics::TopicGroup;
+use crate::ports::transport::BestPracticeAnswer;
+use crate::ports::transport::BestPracticeRequest;
+use crate::ports::transport::Completable;
 use crate::ports::transport::DocumentAnswer;
+use crate::ports::transport::DocumentRequest;
 use crate::ports::transport::Handler;
+use crate::ports::transport::Library;
+use crate::ports::transport::Listener;
+use crate::ports::transport::News;
 use crate::ports::transport::Progress;
+use crate::ports::transport::QuoteAnswer;
+use crate::ports::transport::QuotePlace;
+use crate::ports::transport::QuoteRequest;
 use crate::ports::transport::RebuildAnswer;
 use crate::ports::transport::Refused;
 use crate::ports::transport::Transport as _;
 use crate::ports::transport::TransportError;
+use crate::ports::transport::Unopened;
 
 /// A service with an answer of every shape.
 #[derive(Default)]
 struct Sample {
     begun: Notify,
     may_end: Notify,
+    library: Arc<SampleLibrary>,
+}
+
+/// A library of a few documents.
+#[derive(Default)]
+struct SampleLibrary {
+    /// Whether anybody watches.
+    is_watched: bool,
+    listeners: Mutex<Vec<Weak<dyn Listener>>>,
+}
+
+impl SampleLibrary {
+    fn tell(&self, news: &News) {
+        for listener in self.listeners.lock().unwrap().iter().filter_map(Weak::upgrade) {
+            listener.hear(news);
+        }
+    }
+}
+
+#[async_trait]
+impl Library for SampleLibrary {
+    async fn groups(&self) -> Result<Vec<ResourceGroup>, Refused> {
+        Ok(groups(["a.md", "it/b c.md"].map(|path| ResourceEntry {
+            path: DocumentPath::new(path).unwrap(),
+            size_bytes: Some(4),
+            indexed_at: "2026-01-01T00:00:00Z".into(),
+        })))
+    }
+
+    async fn open(&self, path: &DocumentPath) -> Result<DocumentAnswer, Unopened> {
+        let answer = |content: &str, truncated| DocumentAnswer {
+            content: content.into(),
+            truncated,
+            size_bytes: 4,
+            modified: Some("2026-02-02T00:00:00Z".into()),
+            ..DocumentAnswer::default()
+        };
+        match path.as_str() {
+            "a.md" => Ok(answer("text", false)),
+            "long.PDF" => Ok(answer("text", true)),
+            "broken.md" => Err(Unopened::Failed(Refused { message: "broken".into() })),
+            "panic.md" => panic!("on purpose"),
+            _ => Err(Unopened::NotFound(Refused { message: "see `groove doctor`".into() })),
+        }
+    }
+
+    async fn complete(&self, what: Completable, start: &str) -> Result<Vec<String>, Refused> {
+        Ok(match start {
+            "many" => (0..150).map(|number| number.to_string()).collect(),
+            start => vec![format!("{what:?} from {start}")],
+        })
+    }
+
+    fn listen(&self, listener: Weak<dyn Listener>) -> bool {
+        self.listeners.lock().unwrap().push(listener);
+        self.is_watched
+    }
 }
 
 #[async_trait]
@@ -59,15 +137,35 @@ impl Handler for Sample {
                 Ok(SearchAnswer::default())
             }
             "full" => Ok(full_answer()),
+            "long" => {
+                let content = format!("{}needle{}", "hay ".repeat(500), " hay".repeat(500));
+                let start = content.find("needle").unwrap();
+                let spans = Some(vec![Span { start, end: start + 6 }]);
+                let hit = Hit { content, match_spans: spans, ..bare_hit() };
+                Ok(SearchAnswer { hits: vec![hit; 5], ..SearchAnswer::default() })
+            }
             _ => Ok(SearchAnswer { hits: vec![bare_hit()], ..SearchAnswer::default() }),
         }
     }
 
-    async fn document(&self, path: String) -> Result<DocumentAnswer, Refused> {
+    async fn document(&self, request: DocumentRequest) -> Result<DocumentAnswer, Refused> {
+        let DocumentRequest { path, offset, max_bytes } = request;
         if path == "a.md" {
             return Ok(DocumentAnswer {
                 path,
                 content: "text".into(),
+                offset,
+                next_offset: max_bytes,
+                uri: max_bytes.map(|_| "kb://doc/a.md".into()),
+                indexed: max_bytes.map(|_| true),
+                modified: max_bytes.map(|_| "2026-01-01T00:00:00Z".into()),
+                ..DocumentAnswer::default()
+            });
+        }
+        if path == "long.md" {
+            return Ok(DocumentAnswer {
+                path,
+                content: "tide and ebb, ".repeat(1000),
                 ..DocumentAnswer::default()
             });
         }
@@ -92,6 +190,46 @@ impl Handler for Sample {
         let folder = TopicFolder { segment: "y".into(), file_count: 2, children: vec![leaf] };
         let children = vec![folder];
         Ok(vec![TopicGroup::default(), TopicGroup { children, ..TopicGroup::default() }])
+    }
+
+    async fn facets(&self) -> Result<Facets, Refused> {
+        Ok(Facets {
+            documents: 2,
+            tags: vec![("a".into(), 2), ("b".into(), 1)],
+            fields: Some([("status".to_owned(), vec![("open".to_owned(), 1)])].into()),
+            ..Facets::default()
+        })
+    }
+
+    async fn best_practice(
+        &self,
+        request: BestPracticeRequest,
+    ) -> Result<BestPracticeAnswer, Refused> {
+        let BestPracticeRequest { target, category } = request;
+        match target.as_str() {
+            "rust" => Ok(BestPracticeAnswer { target, category, content: "## A".into() }),
+            _ => Err(Refused { message: "there is none".into() }),
+        }
+    }
+
+    async fn verify_quote(&self, request: QuoteRequest) -> Result<QuoteAnswer, Refused> {
+        let place = QuotePlace {
+            path: request.path,
+            lines: LineRange { start: 1, end: 2 },
+            start: 0,
+            end: request.text.len(),
+            cite: "a.md:1-2".into(),
+            uri: Some("kb://doc/a.md".into()),
+        };
+        Ok(QuoteAnswer { places: vec![place], is_exact: true })
+    }
+
+    fn asks_outside(&self) -> bool {
+        false
+    }
+
+    fn library(&self) -> Arc<dyn Library> {
+        Arc::clone(&self.library) as Arc<dyn Library>
     }
 
     async fn rebuild(
@@ -127,6 +265,7 @@ fn bare_hit() -> Hit {
         chunk_index: 0,
         document_chunks: 1,
         matched_by: vec!["fulltext"],
+        ..Hit::default()
     }
 }
 
@@ -139,6 +278,9 @@ fn full_answer() -> SearchAnswer {
         lines: Some(LineRange { start: 1, end: 2 }),
         symbol_kind: Some("function".into()),
         uri: Some("kb://doc/a.md".into()),
+        location: Some(LineRange { start: 1, end: 2 }),
+        cite: Some("T (a.md:1-2)".into()),
+        is_shortened: true,
         ..bare_hit()
     };
     let filter = FilterEcho {
@@ -158,6 +300,7 @@ fn full_answer() -> SearchAnswer {
         degraded: vec!["vector"],
         pending_chunks: 7,
         warnings: vec!["w".into()],
+        budget: Some(Budget { max_tokens: 200, left_out: 1, shortened: 1 }),
     }
 }
 
@@ -210,10 +353,14 @@ struct Session {
 impl Session {
     /// Connects without saying anything yet.
     fn silent() -> Self {
+        Self::silent_with(Sample::default())
+    }
+
+    fn silent_with(sample: Sample) -> Self {
         let (requests, input) = tokio::io::duplex(1 << 16);
         let (output, answers) = tokio::io::duplex(1 << 16);
         let transport = StdioTransport::over(input, output);
-        let sample = Arc::new(Sample::default());
+        let sample = Arc::new(sample);
         let handler = Arc::clone(&sample);
         let serving = tokio::spawn(async move {
             transport.serve(handler, Box::pin(std::future::pending())).await
@@ -223,7 +370,20 @@ impl Session {
 
     /// Connects and shakes hands.
     async fn new() -> Self {
-        let mut session = Self::silent();
+        Self::shaken(Self::silent()).await
+    }
+
+    /// Connects to a server that watches its documents, and shakes hands.
+    async fn watched() -> Self {
+        Self::shaken(Self::silent_watched()).await
+    }
+
+    fn silent_watched() -> Self {
+        let library = SampleLibrary { is_watched: true, ..SampleLibrary::default() };
+        Self::silent_with(Sample { library: Arc::new(library), ..Sample::default() })
+    }
+
+    async fn shaken(mut session: Self) -> Self {
         session.send(&initialize("2025-11-25")).await;
         session.receive().await;
         session.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
@@ -286,22 +446,25 @@ fn meta() -> Value {
     })
 }
 
-// MCP-01 MCP-02 MCP-B01
+// MCP-01 MCP-02 MCP-04 MCP-B01
 #[tokio::test]
 async fn the_server_names_itself_and_only_what_it_can_do() {
     let mut session = Session::silent();
     session.send(&initialize("2025-11-25")).await;
     let greeting = session.receive().await;
-    assert_eq!(
-        greeting["result"]["serverInfo"],
-        json!({ "name": "grooveseek", "version": env!("CARGO_PKG_VERSION") })
-    );
-    assert_eq!(greeting["result"]["capabilities"], json!({ "tools": {} }));
+    let info = &greeting["result"]["serverInfo"];
+    assert_eq!(info["name"], "grooveseek");
+    assert_eq!(info["version"], env!("CARGO_PKG_VERSION"));
+    assert!(info["icons"][0]["src"].as_str().unwrap().starts_with("data:image/svg+xml,"));
+    // Nobody watches, so nothing is announced.
+    let declared =
+        json!({ "tools": {}, "prompts": {}, "resources": {}, "completions": {}, "logging": {} });
+    assert_eq!(greeting["result"]["capabilities"], declared);
 
     let mut stateless = Session::silent();
     let found = stateless.ask("server/discover", json!({ "_meta": meta() })).await;
     let result = &found["result"];
-    assert_eq!(result["capabilities"], json!({ "tools": {} }));
+    assert_eq!(result["capabilities"], declared);
     assert_eq!(
         result["_meta"]["io.modelcontextprotocol/serverInfo"],
         greeting["result"]["serverInfo"]
@@ -359,9 +522,7 @@ async fn the_list_of_tools_is_one_page_that_is_stale_at_once() {
     assert_eq!(result.get("nextCursor"), None);
     let names: Vec<&str> =
         result["tools"].as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap()).collect();
-    let expected =
-        ["search", "get_document", "get_connection_graph", "list_topics", "rebuild_index"];
-    assert_eq!(names, expected);
+    assert_eq!(names, crate::adapters::transport::mcp::tools::NAMES);
 }
 
 // MCP-08 MCP-B02 MCP-B03
@@ -370,7 +531,9 @@ async fn a_tool_is_listed_with_its_schemas_and_annotations() {
     let mut session = Session::new().await;
     let list = session.ask("tools/list", json!({})).await;
     for tool in list["result"]["tools"].as_array().unwrap() {
-        for member in ["title", "description", "inputSchema", "outputSchema", "annotations"] {
+        for member in
+            ["title", "description", "inputSchema", "outputSchema", "annotations", "icons"]
+        {
             assert!(tool.get(member).is_some(), "{member} of {}", tool["name"]);
         }
     }
@@ -388,7 +551,17 @@ async fn structured_content_satisfies_the_output_schema_and_equals_the_text() {
         ("get_document", json!({ "path": "a.md" })),
         ("get_connection_graph", json!({ "start": "a.md" })),
         ("get_connection_graph", json!({ "start": "full.md", "depth": 99 })),
+        ("get_document", json!({ "path": "a.md", "offset": 0, "max_bytes": 4 })),
+        ("get_document", json!({ "path": "long.md", "max_tokens": 300 })),
+        ("search", json!({ "query": "long", "detail": "snippets", "max_tokens": 700 })),
+        ("search", json!({ "query": "long", "detail": "ids" })),
         ("list_topics", json!({})),
+        ("list_topics", json!({ "max_titles": 1 })),
+        ("list_filters", json!({})),
+        ("list_filters", json!({ "limit": 1 })),
+        ("get_best_practice", json!({ "target": "rust" })),
+        ("get_best_practice", json!({ "target": "rust", "category": "a" })),
+        ("verify_quote", json!({ "text": "q", "path": "a.md" })),
         ("rebuild_index", json!({})),
         ("rebuild_index", json!({ "force": true })),
     ] {
