@@ -101,6 +101,12 @@ pub fn rebuild(answer: &RebuildAnswer) -> Value {
         frontmatter_unparsed: answer.frontmatter_unparsed,
         total_chunks: answer.total_chunks,
         duration_ms: answer.duration_ms,
+        names_not_openable: answer.names_not_openable,
+        also_indexing: answer
+            .others
+            .iter()
+            .map(|run| OtherRunShape { process: run.process, since: &run.since })
+            .collect(),
         error: answer.error.as_deref(),
     })
 }
@@ -362,8 +368,17 @@ struct RebuildShape<'a> {
     frontmatter_unparsed: u64,
     total_chunks: u64,
     duration_ms: u64,
+    names_not_openable: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    also_indexing: Vec<OtherRunShape<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct OtherRunShape<'a> {
+    process: u32,
+    since: &'a str,
 }
 
 /// A JSON value keeps 64-bit numbers only. The 64-bit number nearest to the

@@ -347,10 +347,7 @@ impl Groove {
         let service = Service::new(self.searcher(), reader, self.indexer(clock))
             .with_best_practice(templates);
         // Without a watcher most changes would go unnoticed.
-        match self.config.watch.enabled {
-            true => service.with_news(Arc::clone(&self.news)),
-            false => service,
-        }
+        if self.config.watch.enabled { service.with_news(Arc::clone(&self.news)) } else { service }
     }
 }
 

@@ -86,11 +86,15 @@ pub fn shorten(hit: &mut Hit, most_bytes: usize) {
     let moved = |span: Span| Span { start: span.start - kept.start, end: span.end - kept.start };
     if let Some(spans) = &mut hit.match_spans {
         spans.retain(inside);
-        spans.iter_mut().for_each(|span| *span = moved(*span));
+        for span in spans {
+            *span = moved(*span);
+        }
     }
     if let Some(highlights) = &mut hit.highlights {
         highlights.retain(|highlight| inside(&highlight.span));
-        highlights.iter_mut().for_each(|highlight| highlight.span = moved(highlight.span));
+        for highlight in highlights {
+            highlight.span = moved(highlight.span);
+        }
     }
 }
 
@@ -162,7 +166,9 @@ pub fn fit(
         if fits(answer) {
             return true;
         }
-        answer.hits.iter_mut().for_each(|hit| shorten(hit, step));
+        for hit in &mut answer.hits {
+            shorten(hit, step);
+        }
         count_shortened(answer);
     }
     while !fits(answer) {

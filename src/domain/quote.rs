@@ -35,12 +35,12 @@ struct Place {
 impl<'a> Quotable<'a> {
     /// Takes about 40 bytes for each character of the text.
     pub fn new(original: &'a str) -> Self {
-        let mut folder = Folder::default();
+        let mut pieces = Folder::default();
         for (at, character) in original.char_indices() {
             let origin = Span { start: at, end: at + character.len_utf8() };
-            folder.add(character, origin);
+            pieces.add(character, origin);
         }
-        let characters = folder.ordered();
+        let characters = pieces.ordered();
         let mut folded = String::with_capacity(original.len());
         let mut places = Vec::with_capacity(characters.len());
         for (character, origin) in characters {

@@ -41,12 +41,18 @@ pub type Stop = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// The service, as a transport calls it.
 #[async_trait]
 pub trait Handler: Send + Sync {
-    /// Searches.
+    /// Searches. A search that is dropped asks for nothing more.
+    ///
+    /// - `progress`: told of every stage of a search that takes long.
     ///
     /// # Errors
     ///
     /// [`Refused`] if the request is not valid, or the search failed.
-    async fn search(&self, request: SearchRequest) -> Result<SearchAnswer, Refused>;
+    async fn search(
+        &self,
+        request: SearchRequest,
+        progress: Arc<dyn Progress>,
+    ) -> Result<SearchAnswer, Refused>;
 
     /// Hands out one document, asked for by its exact key.
     ///
@@ -193,6 +199,14 @@ pub trait Progress: Send + Sync {
     fn advance(&self, done: u64, total: u64);
 }
 
+/// Progress that nobody has asked for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unheard;
+
+impl Progress for Unheard {
+    fn advance(&self, _done: u64, _total: u64) {}
+}
+
 /// Why a request has no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -318,8 +332,21 @@ pub struct RebuildAnswer {
     pub total_chunks: u64,
     /// How long the run took, in milliseconds.
     pub duration_ms: u64,
+    /// Files left out because their names could not be opened again.
+    pub names_not_openable: u64,
+    /// Other processes that were indexing the same knowledge base.
+    pub others: Vec<OtherRun>,
     /// The run finished, but not as asked.
     pub error: Option<String>,
+}
+
+/// An index run of another process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OtherRun {
+    /// The number of the process.
+    pub process: u32,
+    /// Since when, as RFC 3339 has it.
+    pub since: String,
 }
 
 /// Why a transport ended.

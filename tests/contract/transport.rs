@@ -48,6 +48,7 @@ use grooveseek::ports::transport::RebuildAnswer;
 use grooveseek::ports::transport::Refused;
 use grooveseek::ports::transport::Transport;
 use grooveseek::ports::transport::TransportError;
+use grooveseek::ports::transport::Unheard;
 use grooveseek::ports::transport::Unopened;
 use rmcp::ClientHandler;
 use rmcp::RoleClient;
@@ -152,7 +153,11 @@ fn over_pipes(lifecycle: ClientLifecycleMode) -> Subject {
 #[async_trait]
 impl Client for MemoryClient {
     async fn search(&self, request: SearchRequest) -> Result<Value, Failure> {
-        Self::search(self, request).await.map(|answer| json::search_answer(&answer)).map_err(why)
+        let progress = Arc::new(Unheard);
+        Self::search(self, request, progress)
+            .await
+            .map(|answer| json::search_answer(&answer))
+            .map_err(why)
     }
 
     async fn document(&self, request: DocumentRequest) -> Result<Value, Failure> {
@@ -359,7 +364,11 @@ impl Script {
 
 #[async_trait]
 impl Handler for Script {
-    async fn search(&self, request: SearchRequest) -> Result<SearchAnswer, Refused> {
+    async fn search(
+        &self,
+        request: SearchRequest,
+        _progress: Arc<dyn Progress>,
+    ) -> Result<SearchAnswer, Refused> {
         match request.query.as_str() {
             "refuse" => return Err(Refused { message: "\"refuse\" is\nrefused".into() }),
             "panic" => panic!("on purpose"),

@@ -5,6 +5,7 @@ use crate::domain::chunk::LineRange;
 use crate::domain::chunk::Span;
 use crate::domain::document::Metadata;
 use crate::domain::search::ScoreKind;
+use crate::ports::transport::OtherRun;
 
 fn bare_hit() -> Hit {
     Hit {
@@ -323,7 +324,7 @@ fn topics_have_all_their_members_down_to_the_last_folder() {
     );
 }
 
-// MCP-51 MCP-53
+// MCP-51 MCP-53 MCP-B13
 #[test]
 fn an_index_run_has_all_its_counters_and_an_error_only_if_there_is_one() {
     let mut answer = RebuildAnswer { updated: 3, duration_ms: 12, ..RebuildAnswer::default() };
@@ -336,8 +337,11 @@ fn an_index_run_has_all_its_counters_and_an_error_only_if_there_is_one() {
         "frontmatter_unparsed": 0,
         "total_chunks": 0,
         "duration_ms": 12,
+        "names_not_openable": 0,
     });
     assert_eq!(rebuild(&answer), expected);
+    answer.others = vec![OtherRun { process: 7, since: "2026-01-01T00:00:00Z".into() }];
+    expected["also_indexing"] = json!([{ "process": 7, "since": "2026-01-01T00:00:00Z" }]);
     answer.error = Some("one file is not in the index".into());
     expected["error"] = json!("one file is not in the index");
     assert_eq!(rebuild(&answer), expected);

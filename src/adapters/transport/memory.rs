@@ -72,7 +72,7 @@ pub enum CallError {
 type Reply<T> = oneshot::Sender<Result<T, Refused>>;
 
 enum Request {
-    Search(Box<SearchRequest>, Reply<SearchAnswer>),
+    Search(Box<SearchRequest>, Arc<dyn Progress>, Reply<SearchAnswer>),
     Document(DocumentRequest, Reply<DocumentAnswer>),
     Graph(Box<GraphRequest>, Reply<Graph>),
     Topics(Reply<Vec<TopicGroup>>),
@@ -86,12 +86,18 @@ enum Request {
 impl MemoryClient {
     /// Searches.
     ///
+    /// - `progress`: told of every stage of a long search.
+    ///
     /// # Errors
     ///
     /// [`CallError::Refused`] with the handler's own words, and
     /// [`CallError::Closed`] if nobody serves the connection.
-    pub async fn search(&self, request: SearchRequest) -> Result<SearchAnswer, CallError> {
-        self.call(|reply| Request::Search(Box::new(request), reply)).await
+    pub async fn search(
+        &self,
+        request: SearchRequest,
+        progress: Arc<dyn Progress>,
+    ) -> Result<SearchAnswer, CallError> {
+        self.call(|reply| Request::Search(Box::new(request), progress, reply)).await
     }
 
     /// Asks for one document.
@@ -212,7 +218,9 @@ impl Transport for MemoryTransport {
 
 async fn answer(handler: Arc<dyn Handler>, request: Request) {
     match request {
-        Request::Search(request, reply) => send(reply, handler.search(*request)).await,
+        Request::Search(request, progress, reply) => {
+            send(reply, handler.search(*request, progress)).await;
+        }
         Request::Document(request, reply) => send(reply, handler.document(request)).await,
         Request::Graph(request, reply) => send(reply, handler.graph(*request)).await,
         Request::Topics(reply) => send(reply, handler.topics()).await,

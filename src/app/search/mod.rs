@@ -33,6 +33,7 @@ use crate::ports::chunk_store::{
     Candidate, ChunkStore, LexicalQuery, Matches, Restriction, Snapshot, StoredChunk, Summary,
 };
 use crate::ports::reranker::{RerankError, Reranker};
+use crate::ports::transport::{Progress, Unheard};
 
 /// The use case of searching.
 #[derive(Clone)]
@@ -75,6 +76,9 @@ pub fn check(request: &SearchRequest, settings: &SearchSettings) -> Result<(), A
     Checked::new(request, settings).map(drop)
 }
 
+/// Of a search with a reranker: retrieving, scoring, shaping the answer.
+const STAGES: u64 = 3;
+
 const VECTOR: &str = "vector";
 const FULL_TEXT: &str = "fulltext";
 const RERANKER: &str = "reranker";
@@ -106,6 +110,21 @@ impl Searcher {
         request: &SearchRequest,
         patience: Patience,
     ) -> Result<SearchAnswer, AppError> {
+        self.search_told(request, patience, &Unheard).await
+    }
+
+    /// Searches once, and tells how far it has come if a reranker works, which
+    /// takes long: the candidates are there, they are scored, the answer is made.
+    ///
+    /// # Errors
+    ///
+    /// As [`search`](Self::search).
+    pub async fn search_told(
+        &self,
+        request: &SearchRequest,
+        patience: Patience,
+        progress: &dyn Progress,
+    ) -> Result<SearchAnswer, AppError> {
         let checked = Checked::new(request, &self.settings)?;
         checked.log();
         let snapshot = self.store.snapshot().await?;
@@ -127,6 +146,13 @@ impl Searcher {
         let reranker = self.reranker_for(&checked, patience, &mut degraded).await?;
         let fused =
             self.retrieve(&*snapshot, &checked, vector.as_ref(), reranker.is_some()).await?;
+        let is_long = reranker.is_some();
+        let tell = |stage: u64| {
+            if is_long {
+                progress.advance(stage, STAGES);
+            }
+        };
+        tell(1);
         let mut remarks: Vec<String> = other.into_iter().collect();
         let (ranked, score_kind, too_slow) = match reranker {
             Some(reranker) => match self.rerank(reranker, &checked, &fused).await? {
@@ -138,6 +164,7 @@ impl Searcher {
         if too_slow {
             degraded.push(RERANKER);
         }
+        tell(2);
         let mut picked = match checked.mmr {
             Some(balance) => {
                 let ids: Vec<ChunkId> = ranked.iter().map(|scored| scored.chunk.id).collect();
@@ -183,6 +210,7 @@ impl Searcher {
                     .to_owned(),
             );
         }
+        tell(STAGES);
         Ok(answer)
     }
 

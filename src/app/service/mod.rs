@@ -28,7 +28,7 @@ use crate::ports::chunk_store::ChunkStore;
 use crate::ports::embedder::EmbedError;
 use crate::ports::transport::{
     BestPracticeAnswer, BestPracticeRequest, DocumentAnswer, DocumentRequest, Handler, Library,
-    Progress, QuoteAnswer, QuoteRequest, RebuildAnswer, Refused,
+    OtherRun, Progress, QuoteAnswer, QuoteRequest, RebuildAnswer, Refused, Unheard,
 };
 
 /// The service.
@@ -102,6 +102,14 @@ impl Service {
         Ok(report)
     }
 
+    /// The runs of other processes; none if that cannot be told.
+    async fn other_runs(&self) -> Vec<OtherRun> {
+        let runs = self.store.runs().await.unwrap_or_default().into_iter();
+        runs.filter(|run| run.process != std::process::id())
+            .map(|run| OtherRun { process: run.process, since: run.since })
+            .collect()
+    }
+
     /// Says which hits can be opened, where they stand, and how to cite them. An
     /// answer without that is still an answer.
     async fn annotate(&self, answer: &mut SearchAnswer) {
@@ -152,10 +160,14 @@ impl Drop for Rebuilding<'_> {
 
 #[async_trait]
 impl Handler for Service {
-    async fn search(&self, request: SearchRequest) -> Result<SearchAnswer, Refused> {
+    async fn search(
+        &self,
+        request: SearchRequest,
+        progress: Arc<dyn Progress>,
+    ) -> Result<SearchAnswer, Refused> {
         let mut answer = self
             .searcher
-            .search(&request, Patience::AnswerFromText)
+            .search_told(&request, Patience::AnswerFromText, &*progress)
             .await
             .map_err(|error| refused("search", &error))?;
         self.annotate(&mut answer).await;
@@ -261,8 +273,10 @@ impl Handler for Service {
         progress: Arc<dyn Progress>,
     ) -> Result<RebuildAnswer, Refused> {
         let _slot = self.begin_rebuild()?;
+        let others = self.other_runs().await;
         let report = self.run(force, progress).await;
-        Ok(answer(report.map_err(|error| refused("rebuild_index", &error))?))
+        let report = report.map_err(|error| refused("rebuild_index", &error))?;
+        Ok(RebuildAnswer { others, ..answer(report) })
     }
 }
 
@@ -276,15 +290,10 @@ fn answer(report: Report) -> RebuildAnswer {
         frontmatter_unparsed: report.frontmatter_unparsed,
         total_chunks: report.chunks,
         duration_ms: u64::try_from(report.duration.as_millis()).unwrap_or(u64::MAX),
+        names_not_openable: report.not_nameable,
+        others: Vec::new(),
         error: report.failure,
     }
-}
-
-/// Progress that nobody has asked for.
-struct Unheard;
-
-impl Progress for Unheard {
-    fn advance(&self, _: u64, _: u64) {}
 }
 
 /// Passes a run's progress on to the client, and its warnings to the log.

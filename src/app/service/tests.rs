@@ -1,3 +1,4 @@
+mod library_tests;
 mod tool_tests;
 
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use crate::app::service::Service;
 use crate::app::testing::Bench;
 use crate::domain::search::SearchRequest;
 use crate::ports::document_source::Refusal;
-use crate::ports::transport::{DocumentRequest, Handler, Progress};
+use crate::ports::transport::{DocumentRequest, Handler, Progress, Unheard};
 
 const TEXT: &str =
     "---\ntitle: Tides\ntopic: sea\n---\n## Ebb\n\nThe water falls for six hours, more or less.\n";
@@ -176,6 +177,6 @@ async fn a_failure_is_told_without_what_the_technology_said() {
     );
     // Nothing to look for by words, so the search needs the model.
     let request = SearchRequest { query: "?!".into(), ..SearchRequest::default() };
-    let refused = service.search(request).await.unwrap_err();
+    let refused = service.search(request, Arc::new(Unheard)).await.unwrap_err();
     assert!(refused.message.contains("could not be embedded"), "{refused}");
 }

@@ -2,7 +2,10 @@
 
 #![expect(deprecated, reason = "clients of revisions before 2026-07-28 set a level of messages")]
 
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
 
 use futures::future::Either;
 use jiff::Timestamp;
@@ -12,6 +15,7 @@ use rmcp::model::CacheScope;
 use rmcp::model::CallToolRequestParams;
 use rmcp::model::CallToolResponse;
 use rmcp::model::CallToolResult;
+use rmcp::model::CancelledNotificationParam;
 use rmcp::model::CompleteRequestParams;
 use rmcp::model::CompleteResult;
 use rmcp::model::CustomRequest;
@@ -31,6 +35,7 @@ use rmcp::model::ProgressToken;
 use rmcp::model::ReadResourceRequestParams;
 use rmcp::model::ReadResourceResponse;
 use rmcp::model::ReadResourceResult;
+use rmcp::model::RequestId;
 use rmcp::model::ServerCapabilities;
 use rmcp::model::ServerConfig;
 use rmcp::model::SetLevelRequestParams;
@@ -42,6 +47,7 @@ use rmcp::service::NotificationContext;
 use rmcp::service::Peer;
 use rmcp::service::RequestContext;
 use rmcp::service::SubscriptionContext;
+use tokio::sync::Notify;
 use tokio::sync::Semaphore;
 use tokio::sync::watch;
 
@@ -68,6 +74,7 @@ use crate::ports::transport::Library;
 use crate::ports::transport::Progress;
 use crate::ports::transport::RebuildAnswer;
 use crate::ports::transport::Refused;
+use crate::ports::transport::Unheard;
 
 /// How many calls are worked on at a time.
 const CALLS: usize = 32;
@@ -84,6 +91,8 @@ pub(in crate::adapters::transport) struct McpServer {
     library: Arc<dyn Library>,
     newsroom: Newsroom,
     attention: Attention,
+    /// How to stop the index runs that the client waits for.
+    stops: Stops,
     /// A permit for each call that may be worked on; the others wait, since each
     /// takes memory and a connection to the index.
     turns: Arc<Semaphore>,
@@ -93,6 +102,8 @@ pub(in crate::adapters::transport) struct McpServer {
     unknown: UnknownNames,
 }
 
+type Stops = Arc<Mutex<HashMap<RequestId, Arc<Notify>>>>;
+
 impl Clone for McpServer {
     fn clone(&self) -> Self {
         Self {
@@ -100,6 +111,7 @@ impl Clone for McpServer {
             library: Arc::clone(&self.library),
             newsroom: self.newsroom.clone(),
             attention: Attention::default(),
+            stops: Stops::default(),
             turns: Arc::clone(&self.turns),
             runs: self.runs.clone(),
             unknown: self.unknown.clone(),
@@ -115,6 +127,7 @@ impl McpServer {
             newsroom: Newsroom::of(&*library),
             library,
             attention: Attention::default(),
+            stops: Stops::default(),
             handler,
             turns: Arc::new(Semaphore::new(CALLS)),
             runs: watch::Sender::new(0),
@@ -128,34 +141,33 @@ impl McpServer {
         while *runs.borrow_and_update() > 0 && runs.changed().await.is_ok() {}
     }
 
-    /// A run goes on if the client no longer waits for it: half a run is worth
-    /// less than a whole one.
+    /// A run goes on if the client has gone: half a run is worth less than a
+    /// whole one. It stops where it is if the client says so; what is committed
+    /// by then is complete.
     async fn rebuild(
         &self,
         force: bool,
         context: &RequestContext<RoleServer>,
     ) -> Result<RebuildAnswer, Refused> {
         let handler = Arc::clone(&self.handler);
-        let runs = self.runs.clone();
+        let (runs, stops, id) = (self.runs.clone(), Arc::clone(&self.stops), context.id.clone());
+        let stop = Arc::new(Notify::new());
+        lock(&stops).insert(id.clone(), Arc::clone(&stop));
         let run = |progress: Arc<dyn Progress>| async move {
             runs.send_modify(|runs| *runs += 1);
             let joined = tokio::spawn(async move {
-                let outcome = isolated(handler.rebuild(force, progress)).await;
+                let outcome = tokio::select! {
+                    outcome = isolated(handler.rebuild(force, progress)) => outcome,
+                    () = stop.notified() => Err(Refused { message: "the run was cancelled".into() }),
+                };
+                lock(&stops).remove(&id);
                 runs.send_modify(|runs| *runs -= 1);
                 outcome
             });
             let abandoned = |_| Err(Refused { message: "the run was abandoned".into() });
             joined.await.unwrap_or_else(abandoned)
         };
-        match context.meta.get_progress_token() {
-            None => run(Arc::new(Unheard)).await,
-            Some(token) => {
-                let (latest, receiver) = progress::channel();
-                let peer = context.peer.clone();
-                let report = |steps| notify(peer.clone(), token.clone(), steps);
-                progress::reported(run(Arc::new(latest)), receiver, report).await
-            }
-        }
+        reporting(context, "files", run).await
     }
 
     async fn call(
@@ -175,9 +187,11 @@ impl McpServer {
                 let shown = Shown::read(&mut given)?;
                 self.unknown.tell(tools::SEARCH, given.unread());
                 let outcome = match shown {
-                    Ok(shown) => isolated(self.handler.search(request))
-                        .await
-                        .and_then(|answer| shown.search(answer)),
+                    Ok(shown) => reporting(context, "stages", |progress| {
+                        isolated(self.handler.search(request, progress))
+                    })
+                    .await
+                    .and_then(|answer| shown.search(answer)),
                     Err(refused) => Err(refused),
                 };
                 if let Ok(answer) = &outcome {
@@ -276,6 +290,18 @@ impl ServerHandler for McpServer {
         ServerConfig::new(self.capabilities())
             .with_server_info(implementation)
             .with_instructions(tools::INSTRUCTIONS)
+    }
+
+    async fn on_cancelled(
+        &self,
+        notification: CancelledNotificationParam,
+        _context: NotificationContext<RoleServer>,
+    ) {
+        if let Some(id) = notification.request_id
+            && let Some(stop) = lock(&self.stops).get(&id)
+        {
+            stop.notify_one();
+        }
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
@@ -464,23 +490,36 @@ impl ServerHandler for McpServer {
     }
 }
 
-/// Progress that nobody asked for.
-struct Unheard;
+fn lock<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
-impl Progress for Unheard {
-    fn advance(&self, _done: u64, _total: u64) {}
+/// Does work whose progress the client may want to hear of.
+///
+/// - `unit`: what the steps of the work are.
+async fn reporting<T, Work: Future<Output = T>>(
+    context: &RequestContext<RoleServer>,
+    unit: &'static str,
+    work: impl FnOnce(Arc<dyn Progress>) -> Work,
+) -> T {
+    let Some(token) = context.meta.get_progress_token() else {
+        return work(Arc::new(Unheard)).await;
+    };
+    let (latest, receiver) = progress::channel();
+    let report = |steps| notify(context.peer.clone(), token.clone(), unit, steps);
+    progress::reported(work(Arc::new(latest)), receiver, report).await
 }
 
 #[expect(
     clippy::cast_precision_loss,
     reason = "no knowledge base has more files than an f64 can count"
 )]
-async fn notify(peer: Peer<RoleServer>, token: ProgressToken, steps: Steps) {
+async fn notify(peer: Peer<RoleServer>, token: ProgressToken, unit: &'static str, steps: Steps) {
     let mut progress = ProgressNotificationParam::new(token, steps.done as f64);
     if steps.total > 0 {
         progress = progress
             .with_total(steps.total as f64)
-            .with_message(format!("{} of {} files", steps.done, steps.total));
+            .with_message(format!("{} of {} {unit}", steps.done, steps.total));
     }
     if let Err(error) = peer.notify_progress(progress).await {
         tracing::debug!(%error, "a progress notification could not be sent");

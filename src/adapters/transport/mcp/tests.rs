@@ -5,6 +5,8 @@ mod surface;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::Weak;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -51,6 +53,7 @@ use crate::ports::transport::Handler;
 use crate::ports::transport::Library;
 use crate::ports::transport::Listener;
 use crate::ports::transport::News;
+use crate::ports::transport::OtherRun;
 use crate::ports::transport::Progress;
 use crate::ports::transport::QuoteAnswer;
 use crate::ports::transport::QuotePlace;
@@ -66,6 +69,8 @@ use crate::ports::transport::Unopened;
 struct Sample {
     begun: Notify,
     may_end: Notify,
+    /// Index runs that came to their end.
+    runs: AtomicUsize,
     library: Arc<SampleLibrary>,
 }
 
@@ -127,8 +132,16 @@ impl Library for SampleLibrary {
 
 #[async_trait]
 impl Handler for Sample {
-    async fn search(&self, request: SearchRequest) -> Result<SearchAnswer, Refused> {
+    async fn search(
+        &self,
+        request: SearchRequest,
+        progress: Arc<dyn Progress>,
+    ) -> Result<SearchAnswer, Refused> {
         match request.query.as_str() {
+            "slow" => {
+                progress.advance(3, 3);
+                Ok(SearchAnswer::default())
+            }
             "refuse" => Err(Refused { message: "refused".into() }),
             "panic" => panic!("on purpose"),
             "wait" => {
@@ -239,10 +252,14 @@ impl Handler for Sample {
     ) -> Result<RebuildAnswer, Refused> {
         for done in 1..=3 {
             progress.advance(done, 3);
+            self.begun.notify_one();
             tokio::time::sleep(Duration::from_millis(120)).await;
         }
+        self.runs.fetch_add(1, Ordering::Relaxed);
         let error = force.then(|| "one file is not in the index".to_owned());
-        Ok(RebuildAnswer { error, ..RebuildAnswer::default() })
+        let other = OtherRun { process: 7, since: "2026-01-01T00:00:00Z".into() };
+        let others = force.then_some(other).into_iter().collect();
+        Ok(RebuildAnswer { others, error, ..RebuildAnswer::default() })
     }
 }
 
@@ -720,11 +737,11 @@ async fn nulls_and_unknown_names_do_no_harm() {
     assert_eq!(answer["result"]["isError"], false, "{answer}");
 }
 
-// MCP-85
+// MCP-85 MCP-87
 #[tokio::test]
 async fn a_method_that_nobody_knows_is_not_found() {
     let mut session = Session::new().await;
-    for method in ["no/such/method", "prompts/list", "resources/read", "completion/complete"] {
+    for method in ["no/such/method", "roots/list", "sampling/createMessage"] {
         let answer = session.ask(method, json!({})).await;
         assert_eq!(answer["error"]["code"], -32601, "{method}: {answer}");
     }
@@ -894,6 +911,35 @@ async fn a_cancelled_call_is_given_up(call: &Value) {
     drop(session.requests);
     session.serving.await.unwrap().unwrap();
     assert_eq!(session.answers.next_line().await.unwrap(), None);
+}
+
+// MCP-B11
+#[tokio::test]
+async fn a_long_search_tells_its_stages() {
+    let mut session = Session::new().await;
+    let arguments = json!({ "query": "slow" });
+    let params = json!({
+        "name": "search", "arguments": arguments, "_meta": { "progressToken": 7 },
+    });
+    let told = session.ask("tools/call", params).await;
+    assert_eq!(told["method"], "notifications/progress", "{told}");
+    assert_eq!(told["params"]["message"], "3 of 3 stages");
+    assert!(session.receive().await["result"].is_object());
+}
+
+// MCP-B12
+#[tokio::test]
+async fn a_cancelled_run_stops() {
+    let mut session = Session::new().await;
+    session.send(&request(7, "tools/call", &json!({ "name": "rebuild_index" }))).await;
+    session.sample.begun.notified().await;
+    let params = json!({ "requestId": 7 });
+    let method = "notifications/cancelled";
+    session.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params })).await;
+    session.assert_alive().await;
+    drop(session.requests);
+    session.serving.await.unwrap().unwrap();
+    assert_eq!(session.sample.runs.load(Ordering::Relaxed), 0);
 }
 
 // MCP-B11

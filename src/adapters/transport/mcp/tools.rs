@@ -318,6 +318,18 @@ fn rebuild_output() -> Value {
         "frontmatter_unparsed": whole("Documents whose frontmatter could not be read."),
         "total_chunks": whole("Passages in the index after the run."),
         "duration_ms": whole("How long the run took, in milliseconds."),
+        "names_not_openable": whole("Files left out because of their names."),
+        "also_indexing": {
+            "type": "array",
+            "description": "Other processes that were indexing the same knowledge base.",
+            "items": object(
+                &json!({
+                    "process": whole("The number of the process."),
+                    "since": text("Since when: RFC 3339, UTC."),
+                }),
+                &["process", "since"],
+            ),
+        },
         "error": text("The run finished, but not as asked."),
     });
     let required = [
