@@ -165,20 +165,7 @@ impl Searcher {
             degraded.push(RERANKER);
         }
         tell(2);
-        let mut picked = match checked.mmr {
-            Some(balance) => {
-                let ids: Vec<ChunkId> = ranked.iter().map(|scored| scored.chunk.id).collect();
-                let vectors = snapshot.embeddings(&ids).await?;
-                remarks.extend(request::remark_on_mmr(&vectors));
-                let limit = checked.limit;
-                // Up to thousands of candidates, each compared with each that is picked.
-                tokio::task::spawn_blocking(move || diversify(ranked, vectors, limit, balance))
-                    .await
-                    .map_err(|_| AppError::Interrupted { what: "spreading the hits" })?
-            }
-            None => ranked,
-        };
-        picked.truncate(checked.limit);
+        let picked = pick(&*snapshot, &checked, ranked, &mut remarks).await?;
         let scores: Vec<f32> = picked.iter().map(|scored| scored.score).collect();
         let judgement = Judgement {
             low_confidence: low_confidence(&scores, checked.confidence_ratio),
@@ -405,6 +392,30 @@ impl Searcher {
             lexical.named,
         ))
     }
+}
+
+/// Takes as many candidates as are wanted, spread out if that is asked for.
+async fn pick(
+    snapshot: &dyn Snapshot,
+    checked: &Checked,
+    ranked: Vec<Scored>,
+    remarks: &mut Vec<String>,
+) -> Result<Vec<Scored>, AppError> {
+    let mut picked = match checked.mmr {
+        Some(balance) => {
+            let ids: Vec<ChunkId> = ranked.iter().map(|scored| scored.chunk.id).collect();
+            let vectors = snapshot.embeddings(&ids).await?;
+            remarks.extend(request::remark_on_mmr(&vectors));
+            let limit = checked.limit;
+            // Up to thousands of candidates, each compared with each that is picked.
+            tokio::task::spawn_blocking(move || diversify(ranked, vectors, limit, balance))
+                .await
+                .map_err(|_| AppError::Interrupted { what: "spreading the hits" })?
+        }
+        None => ranked,
+    };
+    picked.truncate(checked.limit);
+    Ok(picked)
 }
 
 /// Fuses the legs that count; what the others propose, or what one proposes
