@@ -87,11 +87,16 @@ impl Shelf {
 impl Library for Shelf {
     async fn groups(&self) -> Result<Vec<ResourceGroup>, Refused> {
         let documents = self.documents().await.map_err(unreadable)?;
-        Ok(groups(documents.iter().map(|document| ResourceEntry {
-            path: document.path.clone(),
-            size_bytes: document.size_bytes,
-            indexed_at: document.indexed_at.clone(),
-        })))
+        let grouped = move || {
+            groups(documents.iter().map(|document| ResourceEntry {
+                path: document.path.clone(),
+                size_bytes: document.size_bytes,
+                indexed_at: document.indexed_at.clone(),
+            }))
+        };
+        tokio::task::spawn_blocking(grouped)
+            .await
+            .map_err(|_| Refused { message: "grouping the documents ended early".to_owned() })
     }
 
     async fn open(&self, path: &DocumentPath) -> Result<DocumentAnswer, Unopened> {

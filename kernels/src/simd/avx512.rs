@@ -4,8 +4,8 @@ use std::arch::asm;
 use std::arch::x86_64::{
     __m512, __m512i, _mm256_loadu_si256, _mm512_add_epi32, _mm512_add_ps, _mm512_castps_si512,
     _mm512_castsi512_ps, _mm512_cvtepi8_epi16, _mm512_cvtepi32_ps, _mm512_div_ps,
-    _mm512_dpbusd_epi32, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_loadu_si512,
-    _mm512_max_ps, _mm512_min_ps, _mm512_mul_ps, _mm512_reduce_add_epi32, _mm512_reduce_add_ps,
+    _mm512_dpbusd_epi32, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_loadu_si512, _mm512_max_ps,
+    _mm512_min_ps, _mm512_mul_ps, _mm512_reduce_add_epi32, _mm512_reduce_add_ps,
     _mm512_reduce_max_ps, _mm512_set1_epi32, _mm512_set1_ps, _mm512_slli_epi32, _mm512_storeu_ps,
     _mm512_sub_epi32, _mm512_sub_ps,
 };

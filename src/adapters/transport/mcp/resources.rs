@@ -58,7 +58,9 @@ impl Failure {
 /// The groups, each as one resource.
 pub(super) async fn list(library: &dyn Library) -> Result<Vec<Resource>, Failure> {
     let groups = isolated(library.groups()).await?;
-    Ok(groups.iter().map(resource_of).collect())
+    // Each is as large as what is read of it, so all are written once.
+    let listed = move || groups.iter().map(resource_of).collect();
+    tokio::task::spawn_blocking(listed).await.map_err(|error| Failure::Internal(error.to_string()))
 }
 
 fn resource_of(group: &ResourceGroup) -> Resource {

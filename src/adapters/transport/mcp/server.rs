@@ -200,8 +200,13 @@ impl McpServer {
                 protocol::object_result(outcome.map(|answer| json::search_answer(&answer)))
             }
             tools::GET_DOCUMENT => {
-                let request = protocol::document_request(&mut given)?;
-                let outcome = match Shown::within(&mut given)? {
+                let mut request = protocol::document_request(&mut given)?;
+                let shown = Shown::within(&mut given)?;
+                if shown.as_ref().is_ok_and(Shown::is_bounded) {
+                    // What is cut to a budget is read in parts.
+                    request.offset.get_or_insert(0);
+                }
+                let outcome = match shown {
                     Ok(shown) => isolated(self.handler.document(request))
                         .await
                         .and_then(|answer| shown.document(answer)),

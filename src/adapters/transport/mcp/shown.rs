@@ -56,6 +56,11 @@ impl Shown {
         })
     }
 
+    /// Whether the size of the answer is bounded.
+    pub(super) fn is_bounded(&self) -> bool {
+        self.max_tokens.is_some()
+    }
+
     /// Shows an answer of a search.
     ///
     /// # Errors
