@@ -152,6 +152,9 @@ fn over_pipes(lifecycle: ClientLifecycleMode) -> Subject {
 
 #[async_trait]
 impl Client for MemoryClient {
+    /// To drop the client is all that it can do.
+    async fn leave(&self) {}
+
     async fn search(&self, request: SearchRequest) -> Result<Value, Failure> {
         let progress = Arc::new(Unheard);
         Self::search(self, request, progress)
@@ -244,6 +247,13 @@ impl McpClient {
 
 #[async_trait]
 impl Client for McpClient {
+    async fn leave(&self) {
+        self.session.cancellation_token().cancel();
+        while !self.session.peer().is_transport_closed() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
     async fn search(&self, request: SearchRequest) -> Result<Value, Failure> {
         self.call("search", Value::Object(arguments(&request))).await
     }
@@ -847,6 +857,8 @@ fn a_run_is_finished_even_if_its_client_has_gone(make: Make) {
             client.rebuild(true, Arc::new(Heard::default())).await.map(drop)
         });
         served.script.begun.notified().await;
+        // A call that is given up while the connection lasts would be cancelled.
+        served.client.leave().await;
         call.abort();
         drop(call.await);
         drop(served.client);
