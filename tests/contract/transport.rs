@@ -115,6 +115,8 @@ trait Client: Send + Sync {
     async fn best_practice(&self, request: BestPracticeRequest) -> Result<Value, Failure>;
     async fn verify_quote(&self, request: QuoteRequest) -> Result<Value, Failure>;
     async fn rebuild(&self, force: bool, progress: Arc<dyn Progress>) -> Result<Value, Failure>;
+    /// Breaks the connection without a word about the calls under way.
+    async fn leave(&self);
 }
 
 #[derive(Debug, PartialEq)]
