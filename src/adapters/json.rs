@@ -1,6 +1,7 @@
 //! The JSON of answers: one shape for MCP and for the command line.
 
 mod graph;
+mod library;
 
 use std::collections::BTreeMap;
 
@@ -10,6 +11,7 @@ use serde_json::Value;
 use serde_json::json;
 
 use crate::domain::highlights::Highlight;
+use crate::domain::search::Budget;
 use crate::domain::search::Expansion;
 use crate::domain::search::FilterEcho;
 use crate::domain::search::Hit;
@@ -20,6 +22,11 @@ use crate::ports::transport::DocumentAnswer;
 use crate::ports::transport::RebuildAnswer;
 
 pub use graph::graph;
+pub use library::best_practice;
+pub use library::facets;
+pub use library::quote;
+
+use library::LocationShape;
 
 /// The answer of a search.
 ///
@@ -37,6 +44,7 @@ pub fn search_answer(answer: &SearchAnswer) -> Value {
         degraded: &answer.degraded,
         pending_chunks: (answer.pending_chunks > 0).then_some(answer.pending_chunks),
         warnings: &answer.warnings,
+        budget: answer.budget.map(BudgetShape::from),
     })
 }
 
@@ -50,11 +58,23 @@ pub fn document(answer: &DocumentAnswer) -> Value {
         tags: &answer.metadata.tags,
         content: &answer.content,
         truncated: answer.truncated,
+        offset: answer.offset,
+        next_offset: answer.next_offset,
+        uri: answer.uri.as_deref(),
+        indexed: answer.indexed,
+        size_bytes: answer.size_bytes,
+        modified: answer.modified.as_deref(),
     })
 }
 
 /// The topics, as an array in the order given.
 pub fn topics(groups: &[TopicGroup]) -> Value {
+    topics_with(groups, None)
+}
+
+/// The topics, with only so many titles of each, and whether there are more.
+pub fn topics_with(groups: &[TopicGroup], max_titles: Option<usize>) -> Value {
+    let most = max_titles.unwrap_or(usize::MAX);
     let shapes: Vec<GroupShape<'_>> = groups
         .iter()
         .map(|group| GroupShape {
@@ -62,7 +82,8 @@ pub fn topics(groups: &[TopicGroup]) -> Value {
             topic: group.topic.as_deref(),
             file_count: group.file_count,
             last_updated: group.last_updated.as_deref(),
-            titles: &group.titles,
+            titles: &group.titles[..group.titles.len().min(most)],
+            titles_truncated: max_titles.map(|most| group.titles.len() > most),
             children: group.children.iter().map(FolderShape::from).collect(),
         })
         .collect();
@@ -80,6 +101,12 @@ pub fn rebuild(answer: &RebuildAnswer) -> Value {
         frontmatter_unparsed: answer.frontmatter_unparsed,
         total_chunks: answer.total_chunks,
         duration_ms: answer.duration_ms,
+        names_not_openable: answer.names_not_openable,
+        also_indexing: answer
+            .others
+            .iter()
+            .map(|run| OtherRunShape { process: run.process, since: &run.since })
+            .collect(),
         error: answer.error.as_deref(),
     })
 }
@@ -114,6 +141,22 @@ struct SearchShape<'a> {
     pending_chunks: Option<u64>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     warnings: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    budget: Option<BudgetShape>,
+}
+
+#[derive(Serialize)]
+struct BudgetShape {
+    max_tokens: usize,
+    results_left_out: usize,
+    results_shortened: usize,
+}
+
+impl From<Budget> for BudgetShape {
+    fn from(budget: Budget) -> Self {
+        let Budget { max_tokens, left_out, shortened } = budget;
+        Self { max_tokens, results_left_out: left_out, results_shortened: shortened }
+    }
 }
 
 #[derive(Serialize)]
@@ -143,6 +186,12 @@ struct HitShape<'a> {
     chunk_index: u32,
     document_chunks: u32,
     matched_by: &'a [&'static str],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    location: Option<LocationShape>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cite: Option<&'a str>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    content_shortened: bool,
 }
 
 impl<'a> From<&'a Hit> for HitShape<'a> {
@@ -171,6 +220,9 @@ impl<'a> From<&'a Hit> for HitShape<'a> {
             chunk_index: hit.chunk_index,
             document_chunks: hit.document_chunks,
             matched_by: &hit.matched_by,
+            location: hit.location.map(LocationShape::from),
+            cite: hit.cite.as_deref(),
+            content_shortened: hit.is_shortened,
         }
     }
 }
@@ -264,6 +316,17 @@ struct DocumentShape<'a> {
     tags: &'a [String],
     content: &'a str,
     truncated: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    offset: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_offset: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uri: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    indexed: Option<bool>,
+    size_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    modified: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -273,6 +336,8 @@ struct GroupShape<'a> {
     file_count: u64,
     last_updated: Option<&'a str>,
     titles: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    titles_truncated: Option<bool>,
     children: Vec<FolderShape<'a>>,
 }
 
@@ -303,8 +368,17 @@ struct RebuildShape<'a> {
     frontmatter_unparsed: u64,
     total_chunks: u64,
     duration_ms: u64,
+    names_not_openable: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    also_indexing: Vec<OtherRunShape<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct OtherRunShape<'a> {
+    process: u32,
+    since: &'a str,
 }
 
 /// A JSON value keeps 64-bit numbers only. The 64-bit number nearest to the
@@ -320,302 +394,4 @@ fn shortest<S: Serializer>(number: &f32, serializer: S) -> Result<S::Ok, S::Erro
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::domain::chunk::LineRange;
-    use crate::domain::chunk::Span;
-    use crate::domain::document::Metadata;
-    use crate::domain::search::ScoreKind;
-
-    fn bare_hit() -> Hit {
-        Hit {
-            score: 1.0 / 61.0,
-            path: "a/b.md".into(),
-            title: None,
-            heading: None,
-            topic: None,
-            date: None,
-            tags: Vec::new(),
-            content: "text".into(),
-            match_spans: None,
-            highlights: None,
-            expanded_from: None,
-            lines: None,
-            symbol_kind: None,
-            uri: None,
-            chunk_index: 0,
-            document_chunks: 1,
-            matched_by: vec!["vector"],
-        }
-    }
-
-    fn answer_of(hit: Hit) -> Value {
-        search_answer(&SearchAnswer { hits: vec![hit], ..SearchAnswer::default() })
-    }
-
-    // SRCH-160 SRCH-161 SRCH-162 SRCH-163 SRCH-164 SRCH-165 SRCH-166 SRCH-167
-    // SRCH-168 SRCH-174 SRCH-175 SRCH-177 SRCH-140 SRCH-B19
-    #[test]
-    fn a_bare_hit_has_the_members_that_are_always_there_and_no_other() {
-        assert_eq!(
-            answer_of(bare_hit()),
-            json!({
-                "results": [{
-                    "score": 0.016_393_442,
-                    "path": "a/b.md",
-                    "title": null,
-                    "heading": null,
-                    "topic": null,
-                    "date": null,
-                    "tags": [],
-                    "content": "text",
-                    "chunk_index": 0,
-                    "document_chunks": 1,
-                    "matched_by": ["vector"],
-                }],
-                "low_confidence": false,
-                "filter_applied": {},
-                "score_kind": "rrf",
-                "min_quality": 0.0,
-            })
-        );
-    }
-
-    // SRCH-134 SRCH-150 SRCH-169 SRCH-170 SRCH-171 SRCH-172 SRCH-173
-    #[test]
-    fn a_full_hit_has_every_member() {
-        let hit = Hit {
-            score: -3.25,
-            title: Some("T".into()),
-            heading: Some("H".into()),
-            topic: Some("mcp".into()),
-            date: Some("2026-01-01".into()),
-            tags: vec!["code".into()],
-            match_spans: Some(vec![Span { start: 0, end: 4 }]),
-            highlights: Some(vec![Highlight { span: Span { start: 1, end: 3 }, line: 7 }]),
-            expanded_from: Some(Expansion::Adjacent { from_index: 1, to_index: 3 }),
-            lines: Some(LineRange { start: 7, end: 9 }),
-            symbol_kind: Some("function".into()),
-            uri: Some("kb://doc/a/b.md".into()),
-            chunk_index: 2,
-            document_chunks: 5,
-            matched_by: vec!["vector", "fulltext"],
-            ..bare_hit()
-        };
-        assert_eq!(
-            answer_of(hit)["results"][0],
-            json!({
-                "score": -3.25,
-                "path": "a/b.md",
-                "title": "T",
-                "heading": "H",
-                "topic": "mcp",
-                "date": "2026-01-01",
-                "tags": ["code"],
-                "content": "text",
-                "match_spans": [{ "start": 0, "end": 4 }],
-                "highlights": [{ "start": 1, "end": 3, "line": 7 }],
-                "expanded_from": { "kind": "adjacent", "from_index": 1, "to_index": 3 },
-                "start_line": 7,
-                "end_line": 9,
-                "symbol_kind": "function",
-                "uri": "kb://doc/a/b.md",
-                "chunk_index": 2,
-                "document_chunks": 5,
-                "matched_by": ["vector", "fulltext"],
-            })
-        );
-    }
-
-    // SRCH-134
-    #[test]
-    fn a_whole_document_tells_how_many_chunks_it_has() {
-        let hit =
-            Hit { expanded_from: Some(Expansion::WholeDocument { total_chunks: 4 }), ..bare_hit() };
-        assert_eq!(
-            answer_of(hit)["results"][0]["expanded_from"],
-            json!({ "kind": "whole_document", "total_chunks": 4 })
-        );
-    }
-
-    // SRCH-B12 SRCH-B16
-    #[test]
-    fn confidence_and_the_threshold_of_quality_are_numbers_beside_the_filters() {
-        let answer =
-            SearchAnswer { confidence: Some(0.1), min_quality: 0.3, ..SearchAnswer::default() };
-        let json = search_answer(&answer);
-        assert_eq!((&json["confidence"], &json["min_quality"]), (&json!(0.1), &json!(0.3)));
-        assert_eq!(json["filter_applied"], json!({}));
-        assert_eq!(search_answer(&SearchAnswer::default()).get("confidence"), None);
-    }
-
-    // SRCH-150 SRCH-B17
-    #[test]
-    fn no_match_is_an_empty_array_and_not_an_absent_one() {
-        let none = (Some(Vec::new()), Some(Vec::new()));
-        let hit = Hit { match_spans: none.0, highlights: none.1, ..bare_hit() };
-        let answer = answer_of(hit);
-        assert_eq!(answer["results"][0]["match_spans"], json!([]));
-        assert_eq!(answer["results"][0]["highlights"], json!([]));
-    }
-
-    #[test]
-    fn a_score_is_written_with_the_digits_of_a_32_bit_number() {
-        for (score, text) in [
-            (1.0_f32 / 61.0, "0.016393442"),
-            (2.0 / 61.0, "0.032786883"),
-            (0.1, "0.1"),
-            (-11.264_648, "-11.264648"),
-            (1e-10, "1e-10"),
-            (f32::MAX, "3.4028235e38"),
-        ] {
-            let answer = answer_of(Hit { score, ..bare_hit() });
-            let written = answer["results"][0]["score"].to_string();
-            assert_eq!(written.replace("e+", "e"), text);
-            assert_eq!(written.parse::<f32>().unwrap().to_bits(), score.to_bits());
-        }
-    }
-
-    // SRCH-185 SRCH-186 SRCH-187 SRCH-194
-    #[test]
-    fn the_echo_has_what_was_given_and_leaves_out_what_was_not() {
-        let fields = BTreeMap::from([("status".to_owned(), vec!["open".to_owned()])]);
-        let filter = FilterEcho {
-            category: Some("deep-dive".into()),
-            topic: Some("mcp".into()),
-            path_globs: vec!["docs/**".into()],
-            tags_any: vec!["a".into()],
-            tags_all: vec!["b".into()],
-            date_from: Some("2026-01-01".into()),
-            date_to: Some("2026-12-31".into()),
-            fields: fields.clone(),
-            fields_not: fields,
-            min_confidence_ratio: Some(1.1),
-            excluded_terms: vec!["async".into()],
-        };
-        let answer = SearchAnswer { filter, ..SearchAnswer::default() };
-        assert_eq!(
-            search_answer(&answer)["filter_applied"],
-            json!({
-                "category": "deep-dive",
-                "topic": "mcp",
-                "path_globs": ["docs/**"],
-                "tags_any": ["a"],
-                "tags_all": ["b"],
-                "date_from": "2026-01-01",
-                "date_to": "2026-12-31",
-                "fields": { "status": ["open"] },
-                "fields_not": { "status": ["open"] },
-                "min_confidence_ratio": 1.1,
-                "excluded_terms": ["async"],
-            })
-        );
-    }
-
-    // SRCH-B14
-    #[test]
-    fn an_answer_tells_what_its_scores_are() {
-        let kind = |score_kind| {
-            let answer = SearchAnswer { score_kind, ..SearchAnswer::default() };
-            search_answer(&answer)["score_kind"].clone()
-        };
-        assert_eq!(kind(ScoreKind::Fused), json!("rrf"));
-        assert_eq!(kind(ScoreKind::Reranked), json!("rerank"));
-    }
-
-    // SRCH-B02 SRCH-B04
-    #[test]
-    fn what_was_missing_or_odd_is_told_only_if_there_was_something() {
-        let answer = SearchAnswer {
-            degraded: vec!["vector"],
-            pending_chunks: 7,
-            warnings: vec!["too short".into()],
-            ..SearchAnswer::default()
-        };
-        let value = search_answer(&answer);
-        assert_eq!(value["degraded"], json!(["vector"]));
-        assert_eq!(value["pending_chunks"], json!(7));
-        assert_eq!(value["warnings"], json!(["too short"]));
-    }
-
-    // MCP-35
-    #[test]
-    fn a_document_has_all_its_members_even_if_they_are_null() {
-        let answer = DocumentAnswer {
-            path: "a.md".into(),
-            metadata: Metadata { tags: vec!["x".into()], ..Metadata::default() },
-            content: "text".into(),
-            truncated: true,
-        };
-        assert_eq!(
-            document(&answer),
-            json!({
-                "path": "a.md",
-                "title": null,
-                "date": null,
-                "topic": null,
-                "tags": ["x"],
-                "content": "text",
-                "truncated": true,
-            })
-        );
-    }
-
-    // MCP-25 MCP-27
-    #[test]
-    fn topics_have_all_their_members_down_to_the_last_folder() {
-        let leaf = TopicFolder { segment: "x".into(), file_count: 1, children: Vec::new() };
-        let group = TopicGroup {
-            category: Some("deep-dive".into()),
-            file_count: 2,
-            titles: vec!["T".into()],
-            children: vec![TopicFolder {
-                segment: "y".into(),
-                file_count: 2,
-                children: vec![leaf],
-            }],
-            ..TopicGroup::default()
-        };
-        assert_eq!(
-            topics(&[group]),
-            json!([{
-                "category": "deep-dive",
-                "topic": null,
-                "file_count": 2,
-                "last_updated": null,
-                "titles": ["T"],
-                "children": [{
-                    "segment": "y",
-                    "file_count": 2,
-                    "children": [{ "segment": "x", "file_count": 1, "children": [] }],
-                }],
-            }])
-        );
-    }
-
-    // MCP-51 MCP-53
-    #[test]
-    fn an_index_run_has_all_its_counters_and_an_error_only_if_there_is_one() {
-        let mut answer = RebuildAnswer { updated: 3, duration_ms: 12, ..RebuildAnswer::default() };
-        let mut expected = json!({
-            "total_documents": 0,
-            "updated": 3,
-            "renamed": 0,
-            "deleted": 0,
-            "skipped": 0,
-            "frontmatter_unparsed": 0,
-            "total_chunks": 0,
-            "duration_ms": 12,
-        });
-        assert_eq!(rebuild(&answer), expected);
-        answer.error = Some("one file is not in the index".into());
-        expected["error"] = json!("one file is not in the index");
-        assert_eq!(rebuild(&answer), expected);
-    }
-
-    // MCP-11 SRCH-176
-    #[test]
-    fn the_envelope_holds_the_error_and_nothing_else() {
-        assert_eq!(pretty(&error("no")), "{\n  \"error\": \"no\"\n}");
-    }
-}
+mod tests;

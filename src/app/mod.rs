@@ -10,11 +10,16 @@ pub mod place;
 pub mod registry;
 pub mod schema_file;
 
+pub mod best_practice;
 pub mod explain;
 pub mod graph;
 pub mod index;
+pub mod library;
+pub mod locate;
+pub mod news;
 pub mod offer;
 pub mod quality;
+pub mod quote;
 pub mod read;
 pub mod search;
 pub mod watch;

@@ -12,6 +12,7 @@ use crate::ports::parser::Parser;
 #[derive(Clone)]
 pub struct Registry {
     parsers: Vec<Arc<dyn Parser>>,
+    formats: EnabledFormats,
 }
 
 impl Registry {
@@ -22,7 +23,13 @@ impl Registry {
     ) -> Self {
         let enabled =
             |parser: &Arc<dyn Parser>| formats.iter().any(|format| format == parser.format());
-        Self { parsers: parsers.into_iter().filter(enabled).collect() }
+        let parsers = parsers.into_iter().filter(enabled).collect();
+        Self { parsers, formats: formats.clone() }
+    }
+
+    /// The formats that are switched on.
+    pub fn formats(&self) -> &EnabledFormats {
+        &self.formats
     }
 
     /// The parser for a document, by the extension of its key.
@@ -93,7 +100,7 @@ mod tests {
 
     fn recipe(class: Class, version: u32, headings: &[&str], chars: usize) -> Option<String> {
         let parser: Arc<dyn Parser> = Arc::new(Reads(Format { class, ..MARKDOWN }, version));
-        let registry = Registry { parsers: vec![parser] };
+        let registry = Registry { parsers: vec![parser], formats: EnabledFormats::default() };
         let headings: Vec<String> = headings.iter().map(|&heading| heading.to_owned()).collect();
         registry.recipe_of(&DocumentPath::new("a.md").unwrap(), &headings, chars)
     }
@@ -111,7 +118,7 @@ mod tests {
         let code = recipe(Class::Code, 1, &[], 3500);
         assert_ne!(code, plain);
         assert_ne!(recipe(Class::Code, 1, &[], 100), code);
-        let registry = Registry { parsers: Vec::new() };
+        let registry = Registry { parsers: Vec::new(), formats: EnabledFormats::default() };
         assert_eq!(registry.recipe_of(&DocumentPath::new("a.md").unwrap(), &[], 100), None);
     }
 }

@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use crate::app::error::{AppError, chain};
 use crate::app::index::{IndexEvent, Indexer, Observer, Report};
 use crate::app::line::on_one_line;
+use crate::app::news::{NewsDesk, Telling};
 use crate::ports::document_source::{Polling, Severity, SourceChange, SourceError, Watch};
 
 /// Changes at more places than this are taken as one of everything.
@@ -35,6 +36,8 @@ pub struct Watcher {
     pub place: String,
     /// How long to wait for more changes before acting.
     pub debounce: Duration,
+    /// Who passes on what has changed.
+    pub news: Arc<NewsDesk>,
 }
 
 impl fmt::Debug for Watcher {
@@ -106,6 +109,7 @@ impl Watcher {
     pub async fn run(self) {
         let inbox = Arc::new(Inbox::default());
         let mut pause = FIRST_PAUSE;
+        self.look_at_groups().await;
         loop {
             match self.arm(&inbox).await {
                 Ok(watch) => {
@@ -195,7 +199,8 @@ impl Watcher {
         if pending.rules {
             self.tell_of_rules().await?;
         }
-        let observer: Arc<dyn Observer> = Arc::new(Lines);
+        let desk = Some(Arc::clone(&self.news));
+        let observer: Arc<dyn Observer> = Arc::new(Telling { desk, next: Arc::new(Lines) });
         let report = if pending.everything {
             tracing::info!("watcher: changes were lost, so all documents are compared");
             self.indexer.reconcile(&observer).await?
@@ -205,7 +210,16 @@ impl Watcher {
             self.indexer.catch_up(&pending.places, &observer).await?
         };
         tell(&report);
+        self.look_at_groups().await;
         Ok(())
+    }
+
+    /// Tells of groups that have come or gone. Whoever does not hear of it sees
+    /// it in the next list.
+    async fn look_at_groups(&self) {
+        if let Err(error) = self.news.look_at_groups(&*self.indexer.store).await {
+            tracing::debug!(error = chain(&error), "watcher: the groups could not be looked at");
+        }
     }
 
     /// Says what is in force of an ignore file that was changed.

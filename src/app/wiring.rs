@@ -17,11 +17,13 @@ use crate::adapters::reranker;
 use crate::adapters::source::filesystem::FilesystemSource;
 use crate::adapters::store::sqlite::SqliteStore;
 use crate::adapters::transport::stdio::StdioTransport;
+use crate::app::best_practice::Templates;
 use crate::app::config::{Config, EndpointSettings, KeySetting, OnServe};
 use crate::app::error::{AppError, chain};
 use crate::app::explain::{Explainer, Explanation};
 use crate::app::index::{Clock, IN_FLIGHT_KIB, Indexer, check_identity, check_root};
 use crate::app::model::{Model, RerankerModel};
+use crate::app::news::NewsDesk;
 use crate::app::place::Place;
 use crate::app::quality::{self, QualityReport};
 use crate::app::read::Reader;
@@ -175,6 +177,8 @@ pub struct Groove {
     store: Arc<SqliteStore>,
     /// Shared by all that index.
     turn: Arc<Mutex<()>>,
+    /// Shared by all that index while the knowledge base is served.
+    news: Arc<NewsDesk>,
 }
 
 impl fmt::Debug for Groove {
@@ -225,8 +229,8 @@ impl Groove {
         }
         let registry = registry(&config);
         let source = Arc::new(source);
-        let turn = Arc::default();
-        Ok(Some(Self { place, config, model, reranker, source, registry, store, turn }))
+        let (turn, news) = (Arc::default(), Arc::default());
+        Ok(Some(Self { place, config, model, reranker, source, registry, store, turn, news }))
     }
 
     /// Where the knowledge base and its index lie.
@@ -319,6 +323,7 @@ impl Groove {
             indexer: self.indexer(clock),
             place: self.place.root.display().to_string(),
             debounce: self.config.watch.debounce,
+            news: Arc::clone(&self.news),
         })
     }
 
@@ -336,7 +341,11 @@ impl Groove {
     /// All use cases behind one value.
     pub fn service(&self, clock: Clock) -> Service {
         let reader = Reader { source: Arc::clone(&self.source), registry: self.registry.clone() };
-        Service::new(self.searcher(), reader, self.indexer(clock))
+        let templates = Templates(self.config.path_templates.clone());
+        let service = Service::new(self.searcher(), reader, self.indexer(clock))
+            .with_best_practice(templates);
+        // Without a watcher most changes would go unnoticed.
+        if self.config.watch.enabled { service.with_news(Arc::clone(&self.news)) } else { service }
     }
 }
 

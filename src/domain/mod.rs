@@ -12,6 +12,7 @@ pub mod quality;
 pub mod confidence;
 pub mod diversity;
 pub mod evidence;
+pub mod excerpt;
 pub mod filter;
 pub mod fold;
 pub mod fusion;
@@ -19,14 +20,18 @@ pub mod graph;
 pub mod highlights;
 pub mod parent;
 pub mod query;
+pub mod quote;
 pub mod search;
 pub mod spans;
 
 pub mod evaluation;
 pub mod exclusion;
+pub mod facets;
 pub mod finding;
+pub mod resource;
 pub mod schema;
 pub mod topics;
 
+pub mod location;
 pub mod loopback;
 pub mod windows_name;

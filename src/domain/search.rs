@@ -93,10 +93,12 @@ pub struct SearchAnswer {
     /// Remarks that a caller should see, such as parts of the query that were
     /// too short to be found.
     pub warnings: Vec<String>,
+    /// What a budget cost; none if none was given.
+    pub budget: Option<Budget>,
 }
 
 /// A chunk in an answer.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Hit {
     /// The fused score, or the reranker's own; higher is better.
     pub score: f32,
@@ -135,6 +137,25 @@ pub struct Hit {
     pub document_chunks: u32,
     /// Which legs proposed the chunk: `vector`, `fulltext`.
     pub matched_by: Vec<&'static str>,
+    /// The lines of the document's file that the passage stands on now, if that
+    /// is known.
+    pub location: Option<LineRange>,
+    /// How to name the passage to a reader.
+    pub cite: Option<String>,
+    /// Whether `content` is only a part of the passage, because less was asked
+    /// for.
+    pub is_shortened: bool,
+}
+
+/// What had to be done to keep an answer within a budget.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Budget {
+    /// The most tokens of the answer, as asked for.
+    pub max_tokens: usize,
+    /// Hits that were left out.
+    pub left_out: usize,
+    /// Hits whose passage was shortened.
+    pub shortened: usize,
 }
 
 /// How a hit was widened.

@@ -1,7 +1,7 @@
 //! Where documents come from.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use crate::domain::document::{ContentHash, DocumentPath};
 use crate::domain::exclusion::ExclusionRules;
@@ -223,6 +223,8 @@ pub struct Content {
     pub bytes: Vec<u8>,
     /// Their SHA-256.
     pub hash: ContentHash,
+    /// When the file was changed last, if the source knows.
+    pub modified: Option<SystemTime>,
 }
 
 /// Why a source does not hand out a file that is there.

@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::Mutex;
+use std::sync::Weak;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -19,22 +20,36 @@ use grooveseek::adapters::transport::memory::MemoryClient;
 use grooveseek::adapters::transport::memory::connection;
 use grooveseek::adapters::transport::stdio::StdioTransport;
 use grooveseek::domain::chunk::ChunkId;
+use grooveseek::domain::chunk::LineRange;
+use grooveseek::domain::document::DocumentPath;
 use grooveseek::domain::document::Metadata;
+use grooveseek::domain::facets::Facets;
 use grooveseek::domain::graph::Graph;
 use grooveseek::domain::graph::GraphRequest;
 use grooveseek::domain::graph::Node;
+use grooveseek::domain::resource::ResourceGroup;
 use grooveseek::domain::search::Hit;
 use grooveseek::domain::search::SearchAnswer;
 use grooveseek::domain::search::SearchRequest;
 use grooveseek::domain::topics::TopicFolder;
 use grooveseek::domain::topics::TopicGroup;
+use grooveseek::ports::transport::BestPracticeAnswer;
+use grooveseek::ports::transport::BestPracticeRequest;
+use grooveseek::ports::transport::Completable;
 use grooveseek::ports::transport::DocumentAnswer;
+use grooveseek::ports::transport::DocumentRequest;
 use grooveseek::ports::transport::Handler;
+use grooveseek::ports::transport::Library;
 use grooveseek::ports::transport::Progress;
+use grooveseek::ports::transport::QuoteAnswer;
+use grooveseek::ports::transport::QuotePlace;
+use grooveseek::ports::transport::QuoteRequest;
 use grooveseek::ports::transport::RebuildAnswer;
 use grooveseek::ports::transport::Refused;
 use grooveseek::ports::transport::Transport;
 use grooveseek::ports::transport::TransportError;
+use grooveseek::ports::transport::Unheard;
+use grooveseek::ports::transport::Unopened;
 use rmcp::ClientHandler;
 use rmcp::RoleClient;
 use rmcp::model::CallToolRequestParams;
@@ -57,7 +72,11 @@ macro_rules! transport_contract {
             a_search_arrives_whole_and_so_does_its_answer,
             a_document_is_asked_for_and_handed_out,
             a_graph_is_asked_for_whole_and_so_is_its_answer,
+            a_part_of_a_document_is_asked_for,
             the_topics_arrive_in_order,
+            the_values_of_filters_arrive,
+            best_practice_is_asked_for_and_handed_out,
+            a_quote_is_asked_for_and_so_are_its_places,
             a_run_is_started_and_its_counters_come_back,
             the_progress_of_a_run_is_heard_up_to_the_last_step,
             a_refusal_arrives_word_for_word,
@@ -89,10 +108,15 @@ type Make = fn() -> Subject;
 #[async_trait]
 trait Client: Send + Sync {
     async fn search(&self, request: SearchRequest) -> Result<Value, Failure>;
-    async fn document(&self, path: &str) -> Result<Value, Failure>;
+    async fn document(&self, request: DocumentRequest) -> Result<Value, Failure>;
     async fn graph(&self, request: GraphRequest) -> Result<Value, Failure>;
     async fn topics(&self) -> Result<Value, Failure>;
+    async fn facets(&self) -> Result<Value, Failure>;
+    async fn best_practice(&self, request: BestPracticeRequest) -> Result<Value, Failure>;
+    async fn verify_quote(&self, request: QuoteRequest) -> Result<Value, Failure>;
     async fn rebuild(&self, force: bool, progress: Arc<dyn Progress>) -> Result<Value, Failure>;
+    /// Breaks the connection without a word about the calls under way.
+    async fn leave(&self);
 }
 
 #[derive(Debug, PartialEq)]
@@ -130,12 +154,34 @@ fn over_pipes(lifecycle: ClientLifecycleMode) -> Subject {
 
 #[async_trait]
 impl Client for MemoryClient {
+    /// To drop the client is all that it can do.
+    async fn leave(&self) {}
+
     async fn search(&self, request: SearchRequest) -> Result<Value, Failure> {
-        Self::search(self, request).await.map(|answer| json::search_answer(&answer)).map_err(why)
+        let progress = Arc::new(Unheard);
+        Self::search(self, request, progress)
+            .await
+            .map(|answer| json::search_answer(&answer))
+            .map_err(why)
     }
 
-    async fn document(&self, path: &str) -> Result<Value, Failure> {
-        Self::document(self, path).await.map(|answer| json::document(&answer)).map_err(why)
+    async fn document(&self, request: DocumentRequest) -> Result<Value, Failure> {
+        Self::document(self, request).await.map(|answer| json::document(&answer)).map_err(why)
+    }
+
+    async fn facets(&self) -> Result<Value, Failure> {
+        Self::facets(self).await.map(|facets| json::facets(&facets, 100)).map_err(why)
+    }
+
+    async fn best_practice(&self, request: BestPracticeRequest) -> Result<Value, Failure> {
+        let answer = Self::best_practice(self, request).await;
+        answer.map(|answer| json::best_practice(&answer)).map_err(why)
+    }
+
+    async fn verify_quote(&self, request: QuoteRequest) -> Result<Value, Failure> {
+        let path = request.path.clone();
+        let answer = Self::verify_quote(self, request).await;
+        answer.map(|answer| json::quote(&path, &answer)).map_err(why)
     }
 
     async fn graph(&self, request: GraphRequest) -> Result<Value, Failure> {
@@ -203,12 +249,38 @@ impl McpClient {
 
 #[async_trait]
 impl Client for McpClient {
+    async fn leave(&self) {
+        self.session.cancellation_token().cancel();
+        while !self.session.peer().is_transport_closed() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
     async fn search(&self, request: SearchRequest) -> Result<Value, Failure> {
         self.call("search", Value::Object(arguments(&request))).await
     }
 
-    async fn document(&self, path: &str) -> Result<Value, Failure> {
-        self.call("get_document", serde_json::json!({ "path": path })).await
+    async fn document(&self, request: DocumentRequest) -> Result<Value, Failure> {
+        let DocumentRequest { path, offset, max_bytes } = request;
+        let arguments = serde_json::json!({
+            "path": path, "offset": offset, "max_bytes": max_bytes,
+        });
+        self.call("get_document", arguments).await
+    }
+
+    async fn facets(&self) -> Result<Value, Failure> {
+        self.call("list_filters", serde_json::json!({})).await
+    }
+
+    async fn best_practice(&self, request: BestPracticeRequest) -> Result<Value, Failure> {
+        let BestPracticeRequest { target, category } = request;
+        let arguments = serde_json::json!({ "target": target, "category": category });
+        self.call("get_best_practice", arguments).await
+    }
+
+    async fn verify_quote(&self, request: QuoteRequest) -> Result<Value, Failure> {
+        let arguments = serde_json::json!({ "text": request.text, "path": request.path });
+        self.call("verify_quote", arguments).await
     }
 
     async fn graph(&self, request: GraphRequest) -> Result<Value, Failure> {
@@ -304,7 +376,11 @@ impl Script {
 
 #[async_trait]
 impl Handler for Script {
-    async fn search(&self, request: SearchRequest) -> Result<SearchAnswer, Refused> {
+    async fn search(
+        &self,
+        request: SearchRequest,
+        _progress: Arc<dyn Progress>,
+    ) -> Result<SearchAnswer, Refused> {
         match request.query.as_str() {
             "refuse" => return Err(Refused { message: "\"refuse\" is\nrefused".into() }),
             "panic" => panic!("on purpose"),
@@ -315,8 +391,31 @@ impl Handler for Script {
         Ok(answer_to(&request))
     }
 
-    async fn document(&self, path: String) -> Result<DocumentAnswer, Refused> {
-        Ok(document_at(&path))
+    async fn document(&self, request: DocumentRequest) -> Result<DocumentAnswer, Refused> {
+        Ok(document_for(&request))
+    }
+
+    async fn facets(&self) -> Result<Facets, Refused> {
+        Ok(facets())
+    }
+
+    async fn best_practice(
+        &self,
+        request: BestPracticeRequest,
+    ) -> Result<BestPracticeAnswer, Refused> {
+        Ok(practice_for(request))
+    }
+
+    async fn verify_quote(&self, request: QuoteRequest) -> Result<QuoteAnswer, Refused> {
+        Ok(places_for(&request))
+    }
+
+    fn asks_outside(&self) -> bool {
+        false
+    }
+
+    fn library(&self) -> Arc<dyn Library> {
+        Arc::new(NoLibrary)
     }
 
     async fn graph(&self, request: GraphRequest) -> Result<Graph, Refused> {
@@ -367,17 +466,68 @@ fn answer_to(request: &SearchRequest) -> SearchAnswer {
         chunk_index: 0,
         document_chunks: 1,
         matched_by: vec!["vector"],
+        ..Hit::default()
     };
     SearchAnswer { hits: vec![hit], low_confidence: true, ..SearchAnswer::default() }
 }
 
-fn document_at(path: &str) -> DocumentAnswer {
+fn document_for(request: &DocumentRequest) -> DocumentAnswer {
     DocumentAnswer {
-        path: path.to_owned(),
+        path: request.path.clone(),
         metadata: Metadata { title: Some("T".into()), ..Metadata::default() },
         // More than any buffer of a transport holds.
         content: "line\r\n".repeat(100_000),
-        truncated: false,
+        offset: request.offset,
+        next_offset: request.max_bytes,
+        uri: Some("kb://doc/a.md".into()),
+        indexed: Some(false),
+        size_bytes: 7,
+        modified: Some("2026-01-01T00:00:00Z".into()),
+        ..DocumentAnswer::default()
+    }
+}
+
+fn facets() -> Facets {
+    Facets { documents: 3, tags: vec![("日本".into(), 2)], ..Facets::default() }
+}
+
+fn practice_for(request: BestPracticeRequest) -> BestPracticeAnswer {
+    let BestPracticeRequest { target, category } = request;
+    BestPracticeAnswer { target, category, content: "## A\n\u{2028}".into() }
+}
+
+/// A place whose citation is the quote.
+fn places_for(request: &QuoteRequest) -> QuoteAnswer {
+    let place = QuotePlace {
+        path: request.path.clone(),
+        lines: LineRange { start: 1, end: 2 },
+        start: 0,
+        end: request.text.len(),
+        cite: request.text.clone(),
+        uri: None,
+    };
+    QuoteAnswer { places: vec![place], is_exact: true }
+}
+
+/// A library that holds nothing; what is in one has tests of its own.
+struct NoLibrary;
+
+#[async_trait]
+impl Library for NoLibrary {
+    async fn groups(&self) -> Result<Vec<ResourceGroup>, Refused> {
+        Ok(Vec::new())
+    }
+
+    async fn open(&self, path: &DocumentPath) -> Result<DocumentAnswer, Unopened> {
+        Err(Unopened::NotFound(Refused { message: path.to_string() }))
+    }
+
+    async fn complete(&self, _what: Completable, _start: &str) -> Result<Vec<String>, Refused> {
+        Ok(Vec::new())
+    }
+
+    fn listen(&self, _listener: Weak<dyn grooveseek::ports::transport::Listener>) -> bool {
+        false
     }
 }
 
@@ -498,8 +648,49 @@ fn a_search_arrives_whole_and_so_does_its_answer(make: Make) {
 fn a_document_is_asked_for_and_handed_out(make: Make) {
     run(async {
         let served = Served::new(make).await;
-        let answer = served.client.document("日本/語 b.md").await;
-        assert_eq!(answer, Ok(json::document(&document_at("日本/語 b.md"))));
+        let request = DocumentRequest::whole("日本/語 b.md");
+        let answer = served.client.document(request.clone()).await;
+        assert_eq!(answer, Ok(json::document(&document_for(&request))));
+    });
+}
+
+// MCP-B06
+fn a_part_of_a_document_is_asked_for(make: Make) {
+    run(async {
+        let served = Served::new(make).await;
+        let request =
+            DocumentRequest { path: "a.md".into(), offset: Some(5), max_bytes: Some(1 << 20) };
+        let answer = served.client.document(request.clone()).await;
+        assert_eq!(answer, Ok(json::document(&document_for(&request))));
+    });
+}
+
+// MCP-B04
+fn the_values_of_filters_arrive(make: Make) {
+    run(async {
+        let served = Served::new(make).await;
+        assert_eq!(served.client.facets().await, Ok(json::facets(&facets(), 100)));
+    });
+}
+
+// MCP-45
+fn best_practice_is_asked_for_and_handed_out(make: Make) {
+    run(async {
+        let served = Served::new(make).await;
+        for category in [None, Some("日本".to_owned())] {
+            let request = BestPracticeRequest { target: "a/b \"c\"".into(), category };
+            let answer = served.client.best_practice(request.clone()).await;
+            assert_eq!(answer, Ok(json::best_practice(&practice_for(request))));
+        }
+    });
+}
+
+fn a_quote_is_asked_for_and_so_are_its_places(make: Make) {
+    run(async {
+        let served = Served::new(make).await;
+        let request = QuoteRequest { text: "全文\n\"検索\"".into(), path: "a b.md".into() };
+        let answer = served.client.verify_quote(request.clone()).await;
+        assert_eq!(answer, Ok(json::quote("a b.md", &places_for(&request))));
     });
 }
 
@@ -668,6 +859,8 @@ fn a_run_is_finished_even_if_its_client_has_gone(make: Make) {
             client.rebuild(true, Arc::new(Heard::default())).await.map(drop)
         });
         served.script.begun.notified().await;
+        // A call that is given up while the connection lasts would be cancelled.
+        served.client.leave().await;
         call.abort();
         drop(call.await);
         drop(served.client);

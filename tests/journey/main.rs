@@ -19,6 +19,7 @@ mod contents;
 mod groove;
 mod server;
 mod site;
+mod traversal;
 
 mod command_line;
 mod crashes;
@@ -27,6 +28,7 @@ mod endpoints;
 mod graph;
 mod hostile;
 mod indexing;
+mod library;
 mod models;
 mod planted;
 mod refusals;

@@ -40,7 +40,7 @@ mod with_model {
         let client = ().serve(transport).await.unwrap();
         assert_eq!(client.peer_info().unwrap().server_info.as_ref().unwrap().name, "grooveseek");
         let tools = client.peer().list_all_tools().await.unwrap();
-        assert_eq!(tools.len(), 5);
+        assert_eq!(tools.len(), 8);
         let (built, failed) = call(&client, "rebuild_index", json!({})).await;
         assert!(!failed, "{built}");
         assert_eq!(built["total_documents"], 11);
@@ -126,7 +126,8 @@ mod with_model {
             let text = String::from_utf8_lossy(&output.stdout);
             assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
             for fact in [
-                "tools get_connection_graph get_document list_topics rebuild_index search",
+                "tools get_best_practice get_connection_graph get_document list_filters list_topics \
+                 rebuild_index search verify_quote",
                 "search it/accounts/password-reset.md",
                 "refusal ok",
             ] {

@@ -205,6 +205,7 @@ impl MemorySource {
             Some(File::Bytes(bytes)) => Ok(Content {
                 bytes: bytes.clone(),
                 hash: ContentHash::from_sha256(Sha256::digest(bytes).into()),
+                modified: None,
             }),
             Some(File::Refused(reason)) => refused(*reason),
             Some(File::Failing) => Err(SourceError::Unavailable {

@@ -14,14 +14,21 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use crate::adapters::transport::isolated::isolated;
+use crate::domain::facets::Facets;
 use crate::domain::graph::Graph;
 use crate::domain::graph::GraphRequest;
 use crate::domain::search::SearchAnswer;
 use crate::domain::search::SearchRequest;
 use crate::domain::topics::TopicGroup;
+use crate::ports::transport::BestPracticeAnswer;
+use crate::ports::transport::BestPracticeRequest;
 use crate::ports::transport::DocumentAnswer;
+use crate::ports::transport::DocumentRequest;
 use crate::ports::transport::Handler;
+use crate::ports::transport::Library;
 use crate::ports::transport::Progress;
+use crate::ports::transport::QuoteAnswer;
+use crate::ports::transport::QuoteRequest;
 use crate::ports::transport::RebuildAnswer;
 use crate::ports::transport::Refused;
 use crate::ports::transport::Stop;
@@ -65,22 +72,32 @@ pub enum CallError {
 type Reply<T> = oneshot::Sender<Result<T, Refused>>;
 
 enum Request {
-    Search(Box<SearchRequest>, Reply<SearchAnswer>),
-    Document(String, Reply<DocumentAnswer>),
+    Search(Box<SearchRequest>, Arc<dyn Progress>, Reply<SearchAnswer>),
+    Document(DocumentRequest, Reply<DocumentAnswer>),
     Graph(Box<GraphRequest>, Reply<Graph>),
     Topics(Reply<Vec<TopicGroup>>),
+    Facets(Reply<Facets>),
+    BestPractice(BestPracticeRequest, Reply<BestPracticeAnswer>),
+    Quote(QuoteRequest, Reply<QuoteAnswer>),
+    Library(Reply<Arc<dyn Library>>),
     Rebuild(bool, Arc<dyn Progress>, Reply<RebuildAnswer>),
 }
 
 impl MemoryClient {
     /// Searches.
     ///
+    /// - `progress`: told of every stage of a long search.
+    ///
     /// # Errors
     ///
     /// [`CallError::Refused`] with the handler's own words, and
     /// [`CallError::Closed`] if nobody serves the connection.
-    pub async fn search(&self, request: SearchRequest) -> Result<SearchAnswer, CallError> {
-        self.call(|reply| Request::Search(Box::new(request), reply)).await
+    pub async fn search(
+        &self,
+        request: SearchRequest,
+        progress: Arc<dyn Progress>,
+    ) -> Result<SearchAnswer, CallError> {
+        self.call(|reply| Request::Search(Box::new(request), progress, reply)).await
     }
 
     /// Asks for one document.
@@ -88,9 +105,8 @@ impl MemoryClient {
     /// # Errors
     ///
     /// As [`search`](Self::search).
-    pub async fn document(&self, path: impl Into<String>) -> Result<DocumentAnswer, CallError> {
-        let path = path.into();
-        self.call(|reply| Request::Document(path, reply)).await
+    pub async fn document(&self, request: DocumentRequest) -> Result<DocumentAnswer, CallError> {
+        self.call(|reply| Request::Document(request, reply)).await
     }
 
     /// Asks for the graph around a document.
@@ -109,6 +125,45 @@ impl MemoryClient {
     /// As [`search`](Self::search).
     pub async fn topics(&self) -> Result<Vec<TopicGroup>, CallError> {
         self.call(Request::Topics).await
+    }
+
+    /// Asks which values filters take.
+    ///
+    /// # Errors
+    ///
+    /// As [`search`](Self::search).
+    pub async fn facets(&self) -> Result<Facets, CallError> {
+        self.call(Request::Facets).await
+    }
+
+    /// Asks for best practice.
+    ///
+    /// # Errors
+    ///
+    /// As [`search`](Self::search).
+    pub async fn best_practice(
+        &self,
+        request: BestPracticeRequest,
+    ) -> Result<BestPracticeAnswer, CallError> {
+        self.call(|reply| Request::BestPractice(request, reply)).await
+    }
+
+    /// Has a quote checked.
+    ///
+    /// # Errors
+    ///
+    /// As [`search`](Self::search).
+    pub async fn verify_quote(&self, request: QuoteRequest) -> Result<QuoteAnswer, CallError> {
+        self.call(|reply| Request::Quote(request, reply)).await
+    }
+
+    /// The documents as resources.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError::Closed`] if nobody serves the connection.
+    pub async fn library(&self) -> Result<Arc<dyn Library>, CallError> {
+        self.call(Request::Library).await
     }
 
     /// Has the index brought up to date.
@@ -163,10 +218,18 @@ impl Transport for MemoryTransport {
 
 async fn answer(handler: Arc<dyn Handler>, request: Request) {
     match request {
-        Request::Search(request, reply) => send(reply, handler.search(*request)).await,
-        Request::Document(path, reply) => send(reply, handler.document(path)).await,
+        Request::Search(request, progress, reply) => {
+            send(reply, handler.search(*request, progress)).await;
+        }
+        Request::Document(request, reply) => send(reply, handler.document(request)).await,
         Request::Graph(request, reply) => send(reply, handler.graph(*request)).await,
         Request::Topics(reply) => send(reply, handler.topics()).await,
+        Request::Facets(reply) => send(reply, handler.facets()).await,
+        Request::BestPractice(request, reply) => {
+            send(reply, handler.best_practice(request)).await;
+        }
+        Request::Quote(request, reply) => send(reply, handler.verify_quote(request)).await,
+        Request::Library(reply) => send(reply, async { Ok(handler.library()) }).await,
         Request::Rebuild(force, progress, reply) => {
             send(reply, handler.rebuild(force, progress)).await;
         }

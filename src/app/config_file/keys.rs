@@ -205,4 +205,14 @@ mod tests {
         }
         assert_eq!(nearest("colour_of_the_sky"), None);
     }
+
+    // MCP-65
+    #[test]
+    fn no_key_has_words_for_the_model() {
+        for (key, _) in KEYS {
+            for word in ["prompt", "instruction", "description"] {
+                assert!(!key.contains(word), "{key}: a configuration must not speak to the model");
+            }
+        }
+    }
 }

@@ -33,6 +33,7 @@ use crate::ports::chunk_store::{
     Candidate, ChunkStore, LexicalQuery, Matches, Restriction, Snapshot, StoredChunk, Summary,
 };
 use crate::ports::reranker::{RerankError, Reranker};
+use crate::ports::transport::{Progress, Unheard};
 
 /// The use case of searching.
 #[derive(Clone)]
@@ -75,6 +76,9 @@ pub fn check(request: &SearchRequest, settings: &SearchSettings) -> Result<(), A
     Checked::new(request, settings).map(drop)
 }
 
+/// Of a search with a reranker: retrieving, scoring, shaping the answer.
+const STAGES: u64 = 3;
+
 const VECTOR: &str = "vector";
 const FULL_TEXT: &str = "fulltext";
 const RERANKER: &str = "reranker";
@@ -106,6 +110,21 @@ impl Searcher {
         request: &SearchRequest,
         patience: Patience,
     ) -> Result<SearchAnswer, AppError> {
+        self.search_told(request, patience, &Unheard).await
+    }
+
+    /// Searches once, and tells how far it has come if a reranker works, which
+    /// takes long: the candidates are there, they are scored, the answer is made.
+    ///
+    /// # Errors
+    ///
+    /// As [`search`](Self::search).
+    pub async fn search_told(
+        &self,
+        request: &SearchRequest,
+        patience: Patience,
+        progress: &dyn Progress,
+    ) -> Result<SearchAnswer, AppError> {
         let checked = Checked::new(request, &self.settings)?;
         checked.log();
         let snapshot = self.store.snapshot().await?;
@@ -127,6 +146,13 @@ impl Searcher {
         let reranker = self.reranker_for(&checked, patience, &mut degraded).await?;
         let fused =
             self.retrieve(&*snapshot, &checked, vector.as_ref(), reranker.is_some()).await?;
+        let is_long = reranker.is_some();
+        let tell = |stage: u64| {
+            if is_long {
+                progress.advance(stage, STAGES);
+            }
+        };
+        tell(1);
         let mut remarks: Vec<String> = other.into_iter().collect();
         let (ranked, score_kind, too_slow) = match reranker {
             Some(reranker) => match self.rerank(reranker, &checked, &fused).await? {
@@ -138,20 +164,8 @@ impl Searcher {
         if too_slow {
             degraded.push(RERANKER);
         }
-        let mut picked = match checked.mmr {
-            Some(balance) => {
-                let ids: Vec<ChunkId> = ranked.iter().map(|scored| scored.chunk.id).collect();
-                let vectors = snapshot.embeddings(&ids).await?;
-                remarks.extend(request::remark_on_mmr(&vectors));
-                let limit = checked.limit;
-                // Up to thousands of candidates, each compared with each that is picked.
-                tokio::task::spawn_blocking(move || diversify(ranked, vectors, limit, balance))
-                    .await
-                    .map_err(|_| AppError::Interrupted { what: "spreading the hits" })?
-            }
-            None => ranked,
-        };
-        picked.truncate(checked.limit);
+        tell(2);
+        let picked = pick(&*snapshot, &checked, ranked, &mut remarks).await?;
         let scores: Vec<f32> = picked.iter().map(|scored| scored.score).collect();
         let judgement = Judgement {
             low_confidence: low_confidence(&scores, checked.confidence_ratio),
@@ -183,6 +197,7 @@ impl Searcher {
                     .to_owned(),
             );
         }
+        tell(STAGES);
         Ok(answer)
     }
 
@@ -377,6 +392,30 @@ impl Searcher {
             lexical.named,
         ))
     }
+}
+
+/// Takes as many candidates as are wanted, spread out if that is asked for.
+async fn pick(
+    snapshot: &dyn Snapshot,
+    checked: &Checked,
+    ranked: Vec<Scored>,
+    remarks: &mut Vec<String>,
+) -> Result<Vec<Scored>, AppError> {
+    let mut picked = match checked.mmr {
+        Some(balance) => {
+            let ids: Vec<ChunkId> = ranked.iter().map(|scored| scored.chunk.id).collect();
+            let vectors = snapshot.embeddings(&ids).await?;
+            remarks.extend(request::remark_on_mmr(&vectors));
+            let limit = checked.limit;
+            // Up to thousands of candidates, each compared with each that is picked.
+            tokio::task::spawn_blocking(move || diversify(ranked, vectors, limit, balance))
+                .await
+                .map_err(|_| AppError::Interrupted { what: "spreading the hits" })?
+        }
+        None => ranked,
+    };
+    picked.truncate(checked.limit);
+    Ok(picked)
 }
 
 /// Fuses the legs that count; what the others propose, or what one proposes

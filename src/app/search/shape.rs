@@ -48,6 +48,7 @@ pub(super) async fn hits(
             chunk_index: chunk.index,
             document_chunks: chunk.siblings,
             matched_by,
+            ..Hit::default()
         };
         if let Some(widened) = expanded {
             let Expanded { content, from, lines, symbol_kind, anchors: widened } = widened;

@@ -9,24 +9,33 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use tokio::time::Instant;
 
+use crate::app::best_practice::Templates;
 use crate::app::error::{AppError, chain};
 use crate::app::graph::Explorer;
 use crate::app::index::{IndexEvent, Indexer, Observer, Report};
+use crate::app::library::Shelf;
 use crate::app::line::on_one_line;
+use crate::app::locate::locate;
+use crate::app::news::{NewsDesk, Telling};
+use crate::app::quote::QuoteCheck;
 use crate::app::read::Reader;
 use crate::app::search::{Patience, Searcher};
+use crate::domain::facets::{FacetEntry, Facets};
 use crate::domain::graph::{Graph, GraphRequest};
 use crate::domain::search::{SearchAnswer, SearchRequest};
 use crate::domain::topics::{self, TopicEntry, TopicGroup};
 use crate::ports::chunk_store::ChunkStore;
 use crate::ports::embedder::EmbedError;
-use crate::ports::transport::{DocumentAnswer, Handler, Progress, RebuildAnswer, Refused};
+use crate::ports::transport::{
+    BestPracticeAnswer, BestPracticeRequest, DocumentAnswer, DocumentRequest, Handler, Library,
+    OtherRun, Progress, QuoteAnswer, QuoteRequest, RebuildAnswer, Refused, Unheard,
+};
 
 /// The service.
 pub struct Service {
     searcher: Searcher,
     explorer: Explorer,
-    reader: Reader,
+    shelf: Shelf,
     indexer: Indexer,
     store: Arc<dyn ChunkStore>,
     rebuilding: Mutex<Option<Instant>>,
@@ -43,7 +52,28 @@ impl Service {
     pub fn new(searcher: Searcher, reader: Reader, indexer: Indexer) -> Self {
         let store = Arc::clone(&searcher.store);
         let explorer = searcher.explorer();
-        Self { searcher, explorer, reader, indexer, store, rebuilding: Mutex::new(None) }
+        let shelf = Shelf {
+            store: Arc::clone(&store),
+            reader,
+            max_decompressed_size: indexer.settings.max_decompressed_size,
+            templates: Templates::default(),
+            news: None,
+        };
+        Self { searcher, explorer, shelf, indexer, store, rebuilding: Mutex::new(None) }
+    }
+
+    /// Says where best practice is written down.
+    #[must_use]
+    pub fn with_best_practice(mut self, templates: Templates) -> Self {
+        self.shelf.templates = templates;
+        self
+    }
+
+    /// Has clients hear of changes; of those that index runs make, too.
+    #[must_use]
+    pub fn with_news(mut self, news: Arc<NewsDesk>) -> Self {
+        self.shelf.news = Some(news);
+        self
     }
 
     /// Brings the index up to date, unless a run is under way.
@@ -53,12 +83,53 @@ impl Service {
     /// As [`Indexer::run`].
     pub async fn build(&self) -> Result<(), AppError> {
         let Ok(_slot) = self.begin_rebuild() else { return Ok(()) };
-        let observer: Arc<dyn Observer> = Arc::new(Reporting { progress: Arc::new(Unheard) });
-        let report = self.indexer.run(false, &observer).await?;
+        let report = self.run(false, Arc::new(Unheard)).await?;
         if let Some(failure) = report.failure {
             tracing::warn!(failure, "the index is not as complete as it should be");
         }
         Ok(())
+    }
+
+    /// Runs over everything, and tells of it.
+    async fn run(&self, force: bool, progress: Arc<dyn Progress>) -> Result<Report, AppError> {
+        let desk = self.shelf.news.clone();
+        let next: Arc<dyn Observer> = Arc::new(Reporting { progress });
+        let observer: Arc<dyn Observer> = Arc::new(Telling { desk: desk.clone(), next });
+        let report = self.indexer.run(force, &observer).await?;
+        if let Some(desk) = desk {
+            desk.look_at_groups(&*self.store).await?;
+        }
+        Ok(report)
+    }
+
+    /// The runs of other processes; none if that cannot be told.
+    async fn other_runs(&self) -> Vec<OtherRun> {
+        let runs = self.store.runs().await.unwrap_or_default().into_iter();
+        runs.filter(|run| run.process != std::process::id())
+            .map(|run| OtherRun { process: run.process, since: run.since })
+            .collect()
+    }
+
+    /// Says which hits can be opened, where they stand, and how to cite them. An
+    /// answer without that is still an answer.
+    async fn annotate(&self, answer: &mut SearchAnswer) {
+        let paths = answer.hits.iter().map(|hit| hit.path.as_str());
+        match self.shelf.uris(paths).await {
+            Ok(uris) => {
+                for hit in &mut answer.hits {
+                    hit.uri = uris.get(&hit.path).cloned().flatten();
+                }
+            }
+            Err(error) => {
+                tracing::warn!(
+                    error = chain(&error),
+                    "it could not be told which hits can be opened"
+                );
+            }
+        }
+        if let Err(error) = locate(&self.shelf.reader, &mut answer.hits).await {
+            tracing::warn!(error = chain(&error), "the hits could not be located");
+        }
     }
 
     /// Takes the one slot for an index run.
@@ -89,19 +160,33 @@ impl Drop for Rebuilding<'_> {
 
 #[async_trait]
 impl Handler for Service {
-    async fn search(&self, request: SearchRequest) -> Result<SearchAnswer, Refused> {
-        self.searcher
-            .search(&request, Patience::AnswerFromText)
+    async fn search(
+        &self,
+        request: SearchRequest,
+        progress: Arc<dyn Progress>,
+    ) -> Result<SearchAnswer, Refused> {
+        let mut answer = self
+            .searcher
+            .search_told(&request, Patience::AnswerFromText, &*progress)
             .await
-            .map_err(|error| refused("search", &error))
+            .map_err(|error| refused("search", &error))?;
+        self.annotate(&mut answer).await;
+        Ok(answer)
     }
 
-    async fn document(&self, path: String) -> Result<DocumentAnswer, Refused> {
-        self.reader.read(&path).await.map_err(|error| refused("get_document", &error))
+    async fn document(&self, request: DocumentRequest) -> Result<DocumentAnswer, Refused> {
+        let read = self.shelf.reader.read(&request).await;
+        let mut answer = read.map_err(|error| refused("get_document", &error))?;
+        if let Ok(uris) = self.shelf.uris(std::iter::once(request.path.as_str())).await {
+            let known = uris.get(&request.path);
+            answer.indexed = Some(known.is_some());
+            answer.uri = known.cloned().flatten();
+        }
+        Ok(answer)
     }
 
     async fn graph(&self, request: GraphRequest) -> Result<Graph, Refused> {
-        let graph = self
+        let mut graph = self
             .explorer
             .explore(&request)
             .await
@@ -112,6 +197,12 @@ impl Handler for Service {
             let reasons = reasons.join(", ");
             let (start, nodes) = (on_one_line(&graph.start_path), graph.nodes.len());
             tracing::warn!(%start, nodes, reasons, "a connection graph was cut short");
+        }
+        let paths = graph.nodes.iter().map(|node| node.path.as_str());
+        if let Ok(uris) = self.shelf.uris(paths).await {
+            for node in &mut graph.nodes {
+                node.uri = uris.get(&node.path).cloned().flatten();
+            }
         }
         Ok(graph)
     }
@@ -129,19 +220,63 @@ impl Handler for Service {
         })))
     }
 
+    async fn facets(&self) -> Result<Facets, Refused> {
+        let read = async {
+            let snapshot = self.store.snapshot().await?;
+            let declared = snapshot.summary().await?.declared_fields;
+            Ok((snapshot.documents().await?, declared))
+        };
+        let (documents, declared) =
+            read.await.map_err(|error| refused("list_filters", &AppError::Store(error)))?;
+        let entries = documents.iter().map(|document| FacetEntry {
+            category: document.category.as_deref(),
+            tags: &document.tags,
+            date: document.date.as_deref(),
+            fields: &document.fields,
+        });
+        Ok(Facets::count(entries, declared.as_ref()))
+    }
+
+    async fn best_practice(
+        &self,
+        request: BestPracticeRequest,
+    ) -> Result<BestPracticeAnswer, Refused> {
+        let read = self.shelf.templates.read(&self.shelf.reader, request).await;
+        read.map_err(|error| refused("get_best_practice", &error))
+    }
+
+    async fn verify_quote(&self, request: QuoteRequest) -> Result<QuoteAnswer, Refused> {
+        let check =
+            QuoteCheck { store: Arc::clone(&self.store), reader: self.shelf.reader.clone() };
+        let checked = check.verify(&request).await;
+        let mut answer = checked.map_err(|error| refused("verify_quote", &error))?;
+        let paths = answer.places.iter().map(|place| place.path.as_str());
+        if let Ok(uris) = self.shelf.uris(paths).await {
+            for place in &mut answer.places {
+                place.uri = uris.get(&place.path).cloned().flatten();
+            }
+        }
+        Ok(answer)
+    }
+
+    fn asks_outside(&self) -> bool {
+        self.indexer.model.is_remote()
+    }
+
+    fn library(&self) -> Arc<dyn Library> {
+        Arc::new(self.shelf.clone())
+    }
+
     async fn rebuild(
         &self,
         force: bool,
         progress: Arc<dyn Progress>,
     ) -> Result<RebuildAnswer, Refused> {
         let _slot = self.begin_rebuild()?;
-        let observer: Arc<dyn Observer> = Arc::new(Reporting { progress });
-        let report = self
-            .indexer
-            .run(force, &observer)
-            .await
-            .map_err(|error| refused("rebuild_index", &error))?;
-        Ok(answer(report))
+        let others = self.other_runs().await;
+        let report = self.run(force, progress).await;
+        let report = report.map_err(|error| refused("rebuild_index", &error))?;
+        Ok(RebuildAnswer { others, ..answer(report) })
     }
 }
 
@@ -155,15 +290,10 @@ fn answer(report: Report) -> RebuildAnswer {
         frontmatter_unparsed: report.frontmatter_unparsed,
         total_chunks: report.chunks,
         duration_ms: u64::try_from(report.duration.as_millis()).unwrap_or(u64::MAX),
+        names_not_openable: report.not_nameable,
+        others: Vec::new(),
         error: report.failure,
     }
-}
-
-/// Progress that nobody has asked for.
-struct Unheard;
-
-impl Progress for Unheard {
-    fn advance(&self, _: u64, _: u64) {}
 }
 
 /// Passes a run's progress on to the client, and its warnings to the log.

@@ -1,3 +1,4 @@
+mod library_tests;
 mod tool_tests;
 
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use crate::app::service::Service;
 use crate::app::testing::Bench;
 use crate::domain::search::SearchRequest;
 use crate::ports::document_source::Refusal;
-use crate::ports::transport::{Handler, Progress};
+use crate::ports::transport::{DocumentRequest, Handler, Progress, Unheard};
 
 const TEXT: &str =
     "---\ntitle: Tides\ntopic: sea\n---\n## Ebb\n\nThe water falls for six hours, more or less.\n";
@@ -35,7 +36,7 @@ impl Progress for Steps {
 #[tokio::test]
 async fn a_document_is_handed_out_whole_whether_or_not_it_is_indexed() {
     let bench = Bench::new(&[("a/b.md", TEXT)]);
-    let document = service(&bench).document("a/b.md".into()).await.unwrap();
+    let document = service(&bench).document(DocumentRequest::whole("a/b.md")).await.unwrap();
     assert_eq!(document.content, TEXT);
     assert_eq!(document.metadata.title.as_deref(), Some("Tides"));
     assert_eq!(document.metadata.topic.as_deref(), Some("sea"));
@@ -52,10 +53,10 @@ async fn a_document_in_another_encoding_is_handed_out_decoded_and_cut_at_the_cap
     let bench = Bench::new(&[]);
     bench.source.put("a.md", utf16("# 潮\n"));
     bench.source.put("long.md", utf16(&"潮".repeat(400 * 1024)));
-    let document = service(&bench).document("a.md".into()).await.unwrap();
+    let document = service(&bench).document(DocumentRequest::whole("a.md")).await.unwrap();
     assert_eq!((&*document.content, document.truncated), ("# 潮\n", false));
     assert_eq!(document.metadata.tags, ["encoding:utf-16le"]);
-    let document = service(&bench).document("long.md".into()).await.unwrap();
+    let document = service(&bench).document(DocumentRequest::whole("long.md")).await.unwrap();
     assert!(document.truncated && document.content.len() <= 1024 * 1024);
     assert!(document.content.chars().all(|character| character == '潮'));
 }
@@ -67,7 +68,7 @@ async fn documents_topics_and_counts_take_no_notice_of_quality() {
     bench.run().await;
     assert!(bench.chunks_of("a/stub.md").await[0].quality < 0.1);
     let service = service(&bench);
-    assert_eq!(service.document("a/stub.md".into()).await.unwrap().content, "TBD");
+    assert_eq!(service.document(DocumentRequest::whole("a/stub.md")).await.unwrap().content, "TBD");
     assert_eq!(service.topics().await.unwrap()[0].file_count, 1);
     assert_eq!(bench.summary().await.chunks, 1);
 }
@@ -79,7 +80,7 @@ async fn any_other_route_to_a_document_is_not_found() {
     let service = service(&bench);
     for path in ["a/c.md", "./a/b.md", "a//b.md", "a/../a/b.md", "/a/b.md", "a/b.md/", "A/b.md", ""]
     {
-        let refused = service.document(path.into()).await.unwrap_err();
+        let refused = service.document(DocumentRequest::whole(path)).await.unwrap_err();
         assert!(refused.message.contains("not found"), "{path:?}: {refused}");
         assert!(path == "a/b.md/" || !refused.message.contains(" a/b.md"), "{refused}");
     }
@@ -93,12 +94,14 @@ async fn links_other_formats_and_large_files_are_refused() {
     bench.source.put("full.md", vec![b'x'; 1024 * 1024]);
     bench.source.put_refused("link.md", Refusal::SymbolicLink);
     let service = service(&bench);
-    let refused = async |path: &str| service.document(path.into()).await.unwrap_err().message;
+    let refused = async |path: &str| {
+        service.document(DocumentRequest::whole(path)).await.unwrap_err().message
+    };
     assert!(refused("a.txt").await.contains(".md"));
     assert!(refused("link.md").await.contains("denied"));
     let large = refused("large.md").await;
     assert!(large.contains("1048577") && large.contains("1048576"), "{large}");
-    assert!(service.document("full.md".into()).await.is_ok());
+    assert!(service.document(DocumentRequest::whole("full.md")).await.is_ok());
 }
 
 // MCP-42 MCP-44
@@ -106,7 +109,7 @@ async fn links_other_formats_and_large_files_are_refused() {
 async fn a_file_that_cannot_be_read_is_told_apart_from_a_missing_one() {
     let bench = Bench::new(&[]);
     bench.source.put_failing("a.md");
-    let refused = service(&bench).document("a.md".into()).await.unwrap_err();
+    let refused = service(&bench).document(DocumentRequest::whole("a.md")).await.unwrap_err();
     assert!(refused.message.contains("could not examine"), "{refused}");
 }
 
@@ -174,6 +177,6 @@ async fn a_failure_is_told_without_what_the_technology_said() {
     );
     // Nothing to look for by words, so the search needs the model.
     let request = SearchRequest { query: "?!".into(), ..SearchRequest::default() };
-    let refused = service.search(request).await.unwrap_err();
+    let refused = service.search(request, Arc::new(Unheard)).await.unwrap_err();
     assert!(refused.message.contains("could not be embedded"), "{refused}");
 }

@@ -65,7 +65,12 @@ impl Watched {
 }
 
 fn watcher(bench: &Bench) -> Watcher {
-    Watcher { indexer: bench.indexer.clone(), place: "memory".to_owned(), debounce: DEBOUNCE }
+    Watcher {
+        indexer: bench.indexer.clone(),
+        place: "memory".to_owned(),
+        debounce: DEBOUNCE,
+        news: Arc::default(),
+    }
 }
 
 /// What the tasks of a test write to the log while it lives.

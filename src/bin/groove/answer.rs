@@ -166,6 +166,7 @@ mod tests {
             chunk_index: 0,
             document_chunks: 1,
             matched_by: vec!["vector"],
+            ..Hit::default()
         }
     }
 

@@ -2,6 +2,7 @@
 
 pub mod context;
 pub mod headings;
+pub mod sections;
 
 mod blocks;
 mod html;

@@ -87,7 +87,8 @@ pub(super) fn read_handle(file: &File, key: &str, terms: Terms) -> Result<Conten
         return Err(refused(key, Refusal::TooLarge { size_bytes, cap_bytes: cap.0 }));
     }
     let hash = ContentHash::from_sha256(Sha256::digest(&bytes).into());
-    Ok(Content { bytes, hash })
+    let modified = file.metadata().and_then(|facts| facts.modified()).ok();
+    Ok(Content { bytes, hash, modified })
 }
 
 /// Reads to the end, or up to a limit, with room for the expected length.

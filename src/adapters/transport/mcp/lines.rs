@@ -149,7 +149,12 @@ impl<R: AsyncRead + Unpin + Send> Lines<R> {
         match &message {
             JsonRpcMessage::Request(request) => {
                 self.open |= opens_session(&request.request);
-                if !self.unanswered.send_if_modified(|ids| ids.insert(request.id.clone())) {
+                // What only listens is never done, so nobody waits for its answer.
+                let listens =
+                    matches!(request.request, ClientRequest::SubscriptionsListenRequest(_));
+                if !listens
+                    && !self.unanswered.send_if_modified(|ids| ids.insert(request.id.clone()))
+                {
                     return Err(Complaint::invalid(
                         None,
                         format!("a request with the id {} is being worked on", request.id),

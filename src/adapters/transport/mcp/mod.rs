@@ -4,6 +4,18 @@ pub(super) mod server;
 
 mod tools;
 
+mod prompts;
+
+mod resources;
+
+mod completion;
+
+mod attention;
+
+mod icons;
+
+mod shown;
+
 mod protocol;
 
 mod arguments;

@@ -10,6 +10,9 @@ use crate::adapters::json;
 use crate::adapters::transport::mcp::arguments::Arguments;
 use crate::domain::graph::GraphRequest;
 use crate::domain::search::SearchRequest;
+use crate::ports::transport::BestPracticeRequest;
+use crate::ports::transport::DocumentRequest;
+use crate::ports::transport::QuoteRequest;
 use crate::ports::transport::Refused;
 
 /// Reads the arguments of `search`.
@@ -72,6 +75,42 @@ pub(super) fn graph_request(mut given: Arguments) -> Result<GraphRequest, ErrorD
         order: given.text("order")?,
         time_budget_ms: given.count("time_budget_ms")?,
     })
+}
+
+/// Reads the arguments of `get_document` that say what to read.
+///
+/// # Errors
+///
+/// -32602 if an argument is missing or of another type than its schema says.
+pub(super) fn document_request(given: &mut Arguments) -> Result<DocumentRequest, ErrorData> {
+    Ok(DocumentRequest {
+        path: given.required_text("path")?,
+        offset: given.count("offset")?.map(u64::from),
+        max_bytes: given.count("max_bytes")?.map(u64::from),
+    })
+}
+
+/// Reads the arguments of `get_best_practice`.
+///
+/// # Errors
+///
+/// -32602 if an argument is missing or of another type than its schema says.
+pub(super) fn best_practice_request(
+    mut given: Arguments,
+) -> Result<BestPracticeRequest, ErrorData> {
+    Ok(BestPracticeRequest {
+        target: given.required_text("target")?,
+        category: given.text("category")?,
+    })
+}
+
+/// Reads the arguments of `verify_quote`.
+///
+/// # Errors
+///
+/// -32602 if an argument is missing or of another type than its schema says.
+pub(super) fn quote_request(mut given: Arguments) -> Result<QuoteRequest, ErrorData> {
+    Ok(QuoteRequest { text: given.required_text("text")?, path: given.required_text("path")? })
 }
 
 /// The result of a call: an object, as text and as structured content, or the

@@ -1,9 +1,12 @@
 //! MCP as a client sees it that speaks it by hand, line by line.
 
+mod sample;
+mod surface;
+
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use serde_json::Value;
 use serde_json::json;
 use tokio::io::AsyncBufReadExt as _;
@@ -11,193 +14,15 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::io::BufReader;
 use tokio::io::DuplexStream;
 use tokio::io::Lines;
-use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use crate::adapters::transport::stdio::StdioTransport;
-use crate::domain::chunk::ChunkId;
-use crate::domain::chunk::LineRange;
-use crate::domain::chunk::Span;
-use crate::domain::graph::Graph;
-use crate::domain::graph::GraphRequest;
-use crate::domain::graph::Node;
-use crate::domain::graph::SeedStrategy;
-use crate::domain::graph::Truncation;
-use crate::domain::highlights::Highlight;
-use crate::domain::search::Expansion;
-use crate::domain::search::FilterEcho;
-use crate::domain::search::Hit;
-use crate::domain::search::ScoreKind;
-use crate::domain::search::SearchAnswer;
-use crate::domain::search::SearchRequest;
-use crate::domain::topics::TopicFolder;
-use crate::domain::topics::TopicGroup;
-use crate::ports::transport::DocumentAnswer;
-use crate::ports::transport::Handler;
-use crate::ports::transport::Progress;
-use crate::ports::transport::RebuildAnswer;
-use crate::ports::transport::Refused;
+use crate::domain::document::DocumentPath;
+use crate::ports::transport::News;
 use crate::ports::transport::Transport as _;
 use crate::ports::transport::TransportError;
-
-/// A service with an answer of every shape.
-#[derive(Default)]
-struct Sample {
-    begun: Notify,
-    may_end: Notify,
-}
-
-#[async_trait]
-impl Handler for Sample {
-    async fn search(&self, request: SearchRequest) -> Result<SearchAnswer, Refused> {
-        match request.query.as_str() {
-            "refuse" => Err(Refused { message: "refused".into() }),
-            "panic" => panic!("on purpose"),
-            "wait" => {
-                self.begun.notify_one();
-                self.may_end.notified().await;
-                Ok(SearchAnswer::default())
-            }
-            "full" => Ok(full_answer()),
-            _ => Ok(SearchAnswer { hits: vec![bare_hit()], ..SearchAnswer::default() }),
-        }
-    }
-
-    async fn document(&self, path: String) -> Result<DocumentAnswer, Refused> {
-        if path == "a.md" {
-            return Ok(DocumentAnswer {
-                path,
-                content: "text".into(),
-                ..DocumentAnswer::default()
-            });
-        }
-        Err(Refused { message: "not found".into() })
-    }
-
-    async fn graph(&self, request: GraphRequest) -> Result<Graph, Refused> {
-        match request.start.as_str() {
-            "wait" => {
-                self.begun.notify_one();
-                self.may_end.notified().await;
-                Ok(Graph::default())
-            }
-            "a.md" => Ok(Graph { start_path: request.start, ..Graph::default() }),
-            "full.md" => Ok(full_graph()),
-            _ => Err(Refused { message: "not in the index".into() }),
-        }
-    }
-
-    async fn topics(&self) -> Result<Vec<TopicGroup>, Refused> {
-        let leaf = TopicFolder { segment: "x".into(), file_count: 1, children: Vec::new() };
-        let folder = TopicFolder { segment: "y".into(), file_count: 2, children: vec![leaf] };
-        let children = vec![folder];
-        Ok(vec![TopicGroup::default(), TopicGroup { children, ..TopicGroup::default() }])
-    }
-
-    async fn rebuild(
-        &self,
-        force: bool,
-        progress: Arc<dyn Progress>,
-    ) -> Result<RebuildAnswer, Refused> {
-        for done in 1..=3 {
-            progress.advance(done, 3);
-            tokio::time::sleep(Duration::from_millis(120)).await;
-        }
-        let error = force.then(|| "one file is not in the index".to_owned());
-        Ok(RebuildAnswer { error, ..RebuildAnswer::default() })
-    }
-}
-
-fn bare_hit() -> Hit {
-    Hit {
-        score: 0.5,
-        path: "a.md".into(),
-        title: None,
-        heading: None,
-        topic: None,
-        date: None,
-        tags: Vec::new(),
-        content: "text".into(),
-        match_spans: None,
-        highlights: None,
-        expanded_from: None,
-        lines: None,
-        symbol_kind: None,
-        uri: None,
-        chunk_index: 0,
-        document_chunks: 1,
-        matched_by: vec!["fulltext"],
-    }
-}
-
-fn full_answer() -> SearchAnswer {
-    let hit = Hit {
-        title: Some("T".into()),
-        match_spans: Some(vec![Span { start: 0, end: 4 }]),
-        highlights: Some(vec![Highlight { span: Span { start: 0, end: 4 }, line: 1 }]),
-        expanded_from: Some(Expansion::WholeDocument { total_chunks: 2 }),
-        lines: Some(LineRange { start: 1, end: 2 }),
-        symbol_kind: Some("function".into()),
-        uri: Some("kb://doc/a.md".into()),
-        ..bare_hit()
-    };
-    let filter = FilterEcho {
-        category: Some("c".into()),
-        fields: [("k".to_owned(), vec!["v".to_owned()])].into(),
-        min_confidence_ratio: Some(1.5),
-        excluded_terms: vec!["x".into()],
-        ..FilterEcho::default()
-    };
-    SearchAnswer {
-        hits: vec![hit, bare_hit()],
-        low_confidence: true,
-        confidence: Some(0.25),
-        min_quality: 0.3,
-        filter,
-        score_kind: ScoreKind::Reranked,
-        degraded: vec!["vector"],
-        pending_chunks: 7,
-        warnings: vec!["w".into()],
-    }
-}
-
-fn full_graph() -> Graph {
-    let seed = Node {
-        parent: None,
-        depth: 0,
-        chunk: ChunkId(1),
-        score: 1.0,
-        path: "full.md".into(),
-        heading: None,
-        title: None,
-        topic: None,
-        snippet: String::new(),
-        lines: None,
-        symbol_kind: None,
-        uri: None,
-    };
-    let found = Node {
-        parent: Some(0),
-        heading: Some("H".into()),
-        title: Some("T".into()),
-        topic: Some("t".into()),
-        lines: Some(LineRange { start: 1, end: 2 }),
-        symbol_kind: Some("function".into()),
-        uri: Some("kb://doc/a.md".into()),
-        ..seed.clone()
-    };
-    Graph {
-        start_path: "full.md".into(),
-        truncation: vec![
-            Truncation::seed_chunks(1, SeedStrategy::AllChunks),
-            Truncation::node_budget(2),
-            Truncation::time_budget(5),
-        ],
-        nodes: vec![seed, found],
-        warnings: vec!["w".into()],
-        ..Graph::default()
-    }
-}
+use sample::Sample;
+use sample::SampleLibrary;
 
 /// The client's side of a connection that is being served.
 struct Session {
@@ -210,10 +35,14 @@ struct Session {
 impl Session {
     /// Connects without saying anything yet.
     fn silent() -> Self {
+        Self::silent_with(Sample::default())
+    }
+
+    fn silent_with(sample: Sample) -> Self {
         let (requests, input) = tokio::io::duplex(1 << 16);
         let (output, answers) = tokio::io::duplex(1 << 16);
         let transport = StdioTransport::over(input, output);
-        let sample = Arc::new(Sample::default());
+        let sample = Arc::new(sample);
         let handler = Arc::clone(&sample);
         let serving = tokio::spawn(async move {
             transport.serve(handler, Box::pin(std::future::pending())).await
@@ -223,7 +52,20 @@ impl Session {
 
     /// Connects and shakes hands.
     async fn new() -> Self {
-        let mut session = Self::silent();
+        Self::shaken(Self::silent()).await
+    }
+
+    /// Connects to a server that watches its documents, and shakes hands.
+    async fn watched() -> Self {
+        Self::shaken(Self::silent_watched()).await
+    }
+
+    fn silent_watched() -> Self {
+        let library = SampleLibrary { is_watched: true, ..SampleLibrary::default() };
+        Self::silent_with(Sample { library: Arc::new(library), ..Sample::default() })
+    }
+
+    async fn shaken(mut session: Self) -> Self {
         session.send(&initialize("2025-11-25")).await;
         session.receive().await;
         session.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
@@ -286,22 +128,25 @@ fn meta() -> Value {
     })
 }
 
-// MCP-01 MCP-02 MCP-B01
+// MCP-01 MCP-02 MCP-04 MCP-B01
 #[tokio::test]
 async fn the_server_names_itself_and_only_what_it_can_do() {
     let mut session = Session::silent();
     session.send(&initialize("2025-11-25")).await;
     let greeting = session.receive().await;
-    assert_eq!(
-        greeting["result"]["serverInfo"],
-        json!({ "name": "grooveseek", "version": env!("CARGO_PKG_VERSION") })
-    );
-    assert_eq!(greeting["result"]["capabilities"], json!({ "tools": {} }));
+    let info = &greeting["result"]["serverInfo"];
+    assert_eq!(info["name"], "grooveseek");
+    assert_eq!(info["version"], env!("CARGO_PKG_VERSION"));
+    assert!(info["icons"][0]["src"].as_str().unwrap().starts_with("data:image/svg+xml,"));
+    // Nobody watches, so nothing is announced.
+    let declared =
+        json!({ "tools": {}, "prompts": {}, "resources": {}, "completions": {}, "logging": {} });
+    assert_eq!(greeting["result"]["capabilities"], declared);
 
     let mut stateless = Session::silent();
     let found = stateless.ask("server/discover", json!({ "_meta": meta() })).await;
     let result = &found["result"];
-    assert_eq!(result["capabilities"], json!({ "tools": {} }));
+    assert_eq!(result["capabilities"], declared);
     assert_eq!(
         result["_meta"]["io.modelcontextprotocol/serverInfo"],
         greeting["result"]["serverInfo"]
@@ -359,9 +204,7 @@ async fn the_list_of_tools_is_one_page_that_is_stale_at_once() {
     assert_eq!(result.get("nextCursor"), None);
     let names: Vec<&str> =
         result["tools"].as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap()).collect();
-    let expected =
-        ["search", "get_document", "get_connection_graph", "list_topics", "rebuild_index"];
-    assert_eq!(names, expected);
+    assert_eq!(names, crate::adapters::transport::mcp::tools::NAMES);
 }
 
 // MCP-08 MCP-B02 MCP-B03
@@ -370,7 +213,9 @@ async fn a_tool_is_listed_with_its_schemas_and_annotations() {
     let mut session = Session::new().await;
     let list = session.ask("tools/list", json!({})).await;
     for tool in list["result"]["tools"].as_array().unwrap() {
-        for member in ["title", "description", "inputSchema", "outputSchema", "annotations"] {
+        for member in
+            ["title", "description", "inputSchema", "outputSchema", "annotations", "icons"]
+        {
             assert!(tool.get(member).is_some(), "{member} of {}", tool["name"]);
         }
     }
@@ -388,7 +233,17 @@ async fn structured_content_satisfies_the_output_schema_and_equals_the_text() {
         ("get_document", json!({ "path": "a.md" })),
         ("get_connection_graph", json!({ "start": "a.md" })),
         ("get_connection_graph", json!({ "start": "full.md", "depth": 99 })),
+        ("get_document", json!({ "path": "a.md", "offset": 0, "max_bytes": 4 })),
+        ("get_document", json!({ "path": "long.md", "max_tokens": 300 })),
+        ("search", json!({ "query": "long", "detail": "snippets", "max_tokens": 700 })),
+        ("search", json!({ "query": "long", "detail": "ids" })),
         ("list_topics", json!({})),
+        ("list_topics", json!({ "max_titles": 1 })),
+        ("list_filters", json!({})),
+        ("list_filters", json!({ "limit": 1 })),
+        ("get_best_practice", json!({ "target": "rust" })),
+        ("get_best_practice", json!({ "target": "rust", "category": "a" })),
+        ("verify_quote", json!({ "text": "q", "path": "a.md" })),
         ("rebuild_index", json!({})),
         ("rebuild_index", json!({ "force": true })),
     ] {
@@ -547,11 +402,11 @@ async fn nulls_and_unknown_names_do_no_harm() {
     assert_eq!(answer["result"]["isError"], false, "{answer}");
 }
 
-// MCP-85
+// MCP-85 MCP-87
 #[tokio::test]
 async fn a_method_that_nobody_knows_is_not_found() {
     let mut session = Session::new().await;
-    for method in ["no/such/method", "prompts/list", "resources/read", "completion/complete"] {
+    for method in ["no/such/method", "roots/list", "sampling/createMessage"] {
         let answer = session.ask(method, json!({})).await;
         assert_eq!(answer["error"]["code"], -32601, "{method}: {answer}");
     }
@@ -721,6 +576,35 @@ async fn a_cancelled_call_is_given_up(call: &Value) {
     drop(session.requests);
     session.serving.await.unwrap().unwrap();
     assert_eq!(session.answers.next_line().await.unwrap(), None);
+}
+
+// MCP-B11
+#[tokio::test]
+async fn a_long_search_tells_its_stages() {
+    let mut session = Session::new().await;
+    let arguments = json!({ "query": "slow" });
+    let params = json!({
+        "name": "search", "arguments": arguments, "_meta": { "progressToken": 7 },
+    });
+    let told = session.ask("tools/call", params).await;
+    assert_eq!(told["method"], "notifications/progress", "{told}");
+    assert_eq!(told["params"]["message"], "3 of 3 stages");
+    assert!(session.receive().await["result"].is_object());
+}
+
+// MCP-B12
+#[tokio::test]
+async fn a_cancelled_run_stops() {
+    let mut session = Session::new().await;
+    session.send(&request(7, "tools/call", &json!({ "name": "rebuild_index" }))).await;
+    session.sample.begun.notified().await;
+    let params = json!({ "requestId": 7 });
+    let method = "notifications/cancelled";
+    session.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params })).await;
+    session.assert_alive().await;
+    drop(session.requests);
+    session.serving.await.unwrap().unwrap();
+    assert_eq!(session.sample.runs.load(Ordering::Relaxed), 0);
 }
 
 // MCP-B11

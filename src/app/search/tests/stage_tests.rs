@@ -19,6 +19,7 @@ use crate::domain::chunk::{Chunk, Span};
 use crate::domain::query::CompiledQuery;
 use crate::domain::search::{Expansion, SearchAnswer, SearchRequest};
 use crate::ports::chunk_store::{Change, NewChunk};
+use crate::ports::transport::Progress;
 
 /// A searcher whose store is observed.
 fn observed(bench: &Bench) -> (Searcher, Arc<Asked>) {
@@ -103,6 +104,30 @@ async fn each_stage_makes_the_legs_read_as_deep_as_it_needs() {
         assert!(!mmr || fetched >= depth, "{case:?}: {fetched}");
         assert_eq!(asked.snapshots.load(Ordering::Relaxed), 1, "one state for everything");
     }
+}
+
+#[derive(Default)]
+struct Stages(Mutex<Vec<(u64, u64)>>);
+
+impl Progress for Stages {
+    fn advance(&self, done: u64, total: u64) {
+        self.0.lock().unwrap().push((done, total));
+    }
+}
+
+// MCP-B11
+#[tokio::test]
+async fn a_search_with_a_reranker_tells_its_stages() {
+    let bench = bench().await;
+    let mut searcher = bench.searcher();
+    let stages = async |searcher: &Searcher| {
+        let stages = Stages::default();
+        searcher.search_told(&query("password"), Patience::Wait, &stages).await.unwrap();
+        stages.0.into_inner().unwrap()
+    };
+    assert_eq!(stages(&searcher).await, []);
+    searcher.reranker = Some(on_demand(|| Ok(Arc::new(OverlapReranker))));
+    assert_eq!(stages(&searcher).await, [(1, 3), (2, 3), (3, 3)]);
 }
 
 // SRCH-192 SRCH-05 SRCH-06
