@@ -15,6 +15,8 @@ pub mod read;
 pub mod search;
 pub mod watch;
 
+pub mod monitor;
+pub mod pulse;
 pub mod service;
 pub mod wiring;
 

@@ -43,6 +43,7 @@ pub use crate::adapters::model::locate::ModelPlaces;
 pub use crate::ports::chunk_store::{RunUnderWay, Statistics, Summary};
 pub use crate::ports::embedder::{EngineChoice, PrecisionChoice};
 
+pub mod http;
 pub mod models;
 
 /// What the surroundings of the process say, as far as adapters need it.

@@ -27,5 +27,6 @@ pub mod exclusion;
 pub mod schema;
 pub mod topics;
 
+pub mod gate;
 pub mod loopback;
 pub mod windows_name;

@@ -13,6 +13,7 @@ use crate::app::error::{AppError, chain};
 use crate::app::graph::Explorer;
 use crate::app::index::{IndexEvent, Indexer, Observer, Report};
 use crate::app::line::on_one_line;
+use crate::app::pulse::Pulse;
 use crate::app::read::Reader;
 use crate::app::search::{Patience, Searcher};
 use crate::domain::graph::{Graph, GraphRequest};
@@ -30,6 +31,7 @@ pub struct Service {
     indexer: Indexer,
     store: Arc<dyn ChunkStore>,
     rebuilding: Mutex<Option<Instant>>,
+    pulse: Arc<Pulse>,
 }
 
 impl fmt::Debug for Service {
@@ -43,7 +45,13 @@ impl Service {
     pub fn new(searcher: Searcher, reader: Reader, indexer: Indexer) -> Self {
         let store = Arc::clone(&searcher.store);
         let explorer = searcher.explorer();
-        Self { searcher, explorer, reader, indexer, store, rebuilding: Mutex::new(None) }
+        let (rebuilding, pulse) = (Mutex::new(None), Arc::default());
+        Self { searcher, explorer, reader, indexer, store, rebuilding, pulse }
+    }
+
+    /// How its index runs are going.
+    pub fn pulse(&self) -> Arc<Pulse> {
+        Arc::clone(&self.pulse)
     }
 
     /// Brings the index up to date, unless a run is under way.
@@ -52,9 +60,10 @@ impl Service {
     ///
     /// As [`Indexer::run`].
     pub async fn build(&self) -> Result<(), AppError> {
-        let Ok(_slot) = self.begin_rebuild() else { return Ok(()) };
-        let observer: Arc<dyn Observer> = Arc::new(Reporting { progress: Arc::new(Unheard) });
+        let Ok(slot) = self.begin_rebuild() else { return Ok(()) };
+        let observer = self.observer(Arc::new(Unheard));
         let report = self.indexer.run(false, &observer).await?;
+        slot.end_with(&report);
         if let Some(failure) = report.failure {
             tracing::warn!(failure, "the index is not as complete as it should be");
         }
@@ -74,16 +83,30 @@ impl Service {
             });
         }
         *running = Some(Instant::now());
-        Ok(Rebuilding(&self.rebuilding))
+        self.pulse.begin((self.indexer.clock)());
+        Ok(Rebuilding(self))
+    }
+
+    fn observer(&self, progress: Arc<dyn Progress>) -> Arc<dyn Observer> {
+        Arc::new(Reporting { progress, pulse: Arc::clone(&self.pulse) })
     }
 }
 
 /// Holds the slot for an index run, and frees it on every way out.
-struct Rebuilding<'a>(&'a Mutex<Option<Instant>>);
+struct Rebuilding<'a>(&'a Service);
+
+impl Rebuilding<'_> {
+    /// Keeps what the run did.
+    fn end_with(self, report: &Report) {
+        self.0.pulse.end((self.0.indexer.clock)(), Some(report));
+    }
+}
 
 impl Drop for Rebuilding<'_> {
     fn drop(&mut self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        // Whoever did not say what the run did had none that ended well.
+        self.0.pulse.end((self.0.indexer.clock)(), None);
+        *self.0.rebuilding.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
@@ -134,13 +157,14 @@ impl Handler for Service {
         force: bool,
         progress: Arc<dyn Progress>,
     ) -> Result<RebuildAnswer, Refused> {
-        let _slot = self.begin_rebuild()?;
-        let observer: Arc<dyn Observer> = Arc::new(Reporting { progress });
+        let slot = self.begin_rebuild()?;
+        let observer = self.observer(progress);
         let report = self
             .indexer
             .run(force, &observer)
             .await
             .map_err(|error| refused("rebuild_index", &error))?;
+        slot.end_with(&report);
         Ok(answer(report))
     }
 }
@@ -169,6 +193,7 @@ impl Progress for Unheard {
 /// Passes a run's progress on to the client, and its warnings to the log.
 struct Reporting {
     progress: Arc<dyn Progress>,
+    pulse: Arc<Pulse>,
 }
 
 impl Observer for Reporting {
@@ -176,6 +201,7 @@ impl Observer for Reporting {
         match event {
             IndexEvent::Advanced { done, total } => {
                 self.progress.advance(done as u64, total as u64);
+                self.pulse.advance(done as u64, total as u64);
             }
             IndexEvent::Warning(text) => tracing::warn!("{}", on_one_line(text)),
             IndexEvent::Skipped { path, reason } => {

@@ -4,6 +4,7 @@ mod answer;
 mod cli;
 mod config;
 mod graph;
+mod http;
 mod models;
 mod print;
 mod surroundings;
@@ -16,13 +17,13 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use clap::Parser as _;
-use grooveseek::app::config::{Config, TransportKind};
 use grooveseek::app::error::{AppError, chain};
 use grooveseek::app::index::{Clock, Observer};
 use grooveseek::app::line::on_one_line;
 use grooveseek::app::place::Place;
 use grooveseek::app::search::Patience;
 use grooveseek::app::service::Service;
+use grooveseek::app::wiring::http::HttpServer;
 use grooveseek::app::wiring::{self, Groove, IndexFile, json};
 use grooveseek::domain::document::DocumentPath;
 use grooveseek::domain::search::SearchRequest;
@@ -30,9 +31,10 @@ use tracing_subscriber::EnvFilter;
 
 use crate::cli::{
     Cli, Command, Format, IndexArgs, KnowledgeBase, ModelArg, RerankerArg, SearchArgs, ServeArgs,
-    StatusArgs, TransportName,
+    StatusArgs,
 };
 use crate::config::LoadedConfig;
+use crate::http::Way;
 use crate::print::{Console, Detail};
 
 fn main() -> ExitCode {
@@ -113,7 +115,8 @@ async fn search(arguments: SearchArgs, mut loaded: LoadedConfig) -> anyhow::Resu
 }
 
 async fn serve(arguments: ServeArgs, mut loaded: LoadedConfig) -> anyhow::Result<ExitCode> {
-    refuse_what_stdio_has_not(&arguments, &loaded.config)?;
+    let way = http::way(&arguments.http, &loaded.config.transport)?;
+    let (settings, config_source) = (loaded.config.transport.http.clone(), loaded.source);
     loaded.config.watch.enabled &= !arguments.no_watch;
     if let Some(by_default) = arguments.rerank_by_default {
         loaded.config.rerank_by_default = by_default;
@@ -136,6 +139,10 @@ async fn serve(arguments: ServeArgs, mut loaded: LoadedConfig) -> anyhow::Result
             "the index is empty; run `groove index`, or have the assistant call rebuild_index"
         );
     }
+    let server = match &way {
+        Way::Stdio => None,
+        Way::Http(from) => Some(HttpServer::listen(from, &settings)?),
+    };
     let groove = Arc::new(groove);
     let service = Arc::new(groove.service(clock()));
     tokio::spawn(warm_up(Arc::clone(&groove)));
@@ -150,13 +157,27 @@ async fn serve(arguments: ServeArgs, mut loaded: LoadedConfig) -> anyhow::Result
             std::process::exit(130);
         });
     });
-    tracing::info!(
-        root = %groove.place().root.display(),
-        documents = summary.documents,
-        chunks = summary.chunks,
-        "serving over standard input and output"
-    );
-    let served = wiring::serve_stdio(service, stop).await;
+    let way = match &server {
+        None => "standard input and output".to_owned(),
+        Some(server) => format!("HTTP, listening on {}", http::place(server.listening())),
+    };
+    let (documents, chunks) = (summary.documents, summary.chunks);
+    tracing::info!(root = %groove.place().root.display(), documents, chunks, "serving over {way}");
+    let served = match server {
+        None => wiring::serve_stdio(service, stop).await,
+        Some(server) => {
+            for advice in server.advice() {
+                tracing::warn!("{advice}");
+            }
+            let monitor = groove.monitor(&service, config_source.to_string());
+            monitor.count().await;
+            let counting = Arc::clone(&monitor);
+            let counting = tokio::spawn(async move { counting.follow().await });
+            let served = server.serve(service, monitor, stop).await;
+            counting.abort();
+            served
+        }
+    };
     for task in [building, watching].into_iter().flatten() {
         task.abort();
     }
@@ -259,26 +280,6 @@ impl Pauses {
         tokio::time::sleep(self.0).await;
         self.0 = (self.0 * 2).min(Duration::from_mins(5));
     }
-}
-
-/// Refuses flags that standard input and output cannot honour.
-fn refuse_what_stdio_has_not(arguments: &ServeArgs, config: &Config) -> anyhow::Result<()> {
-    let http = match arguments.transport {
-        Some(transport) => transport == TransportName::Http,
-        None => config.transport.kind == TransportKind::Http,
-    };
-    if http {
-        bail!(
-            "this build serves over standard input and output only; leave out --transport http \
-             and [transport.http]"
-        );
-    }
-    if arguments.port.is_some() || arguments.bind.is_some() {
-        bail!(
-            "--port and --bind belong to --transport http; standard input and output has no address"
-        );
-    }
-    Ok(())
 }
 
 async fn status(arguments: StatusArgs, mut loaded: LoadedConfig) -> anyhow::Result<ExitCode> {

@@ -12,7 +12,7 @@ mod unknown;
 
 mod progress;
 
-mod surrogates;
+pub(super) mod surrogates;
 
 pub(super) mod lines;
 
