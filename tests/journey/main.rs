@@ -17,6 +17,7 @@
 
 mod contents;
 mod groove;
+mod http_server;
 mod server;
 mod site;
 
@@ -25,6 +26,7 @@ mod crashes;
 mod endpoints;
 mod graph;
 mod hostile;
+mod http;
 mod indexing;
 mod models;
 mod relevance;

@@ -351,8 +351,9 @@ fn clock() -> Clock {
 /// Logs go to standard error whatever the command; `RUST_LOG` says which.
 fn log_to_stderr() {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| {
-        // A library's chatter about its own start is nothing to an operator.
-        EnvFilter::new("info,rmcp=warn,ort=warn")
+        // A library's chatter about its own start, and about what clients do wrong, is
+        // nothing to an operator.
+        EnvFilter::new("info,rmcp=error,ort=warn")
     });
     // At its most talkative this one shows what is sent, keys included.
     let quiet = ["ureq=info", "ureq_proto=info"].into_iter().filter_map(|it| it.parse().ok());

@@ -56,6 +56,9 @@ mod metrics;
 
 mod page;
 
+#[cfg(test)]
+mod tests;
+
 /// How the transport treats its clients.
 #[derive(Clone, Debug)]
 pub struct HttpOptions {
