@@ -32,16 +32,15 @@ use crate::ports::embedder::{EmbedError, Embedded, Embedder, Engine};
 /// `modules.json` and `1_Pooling/config.json`; its weights are in safetensors
 /// or in an ONNX file, in numbers of 32 or 16 bits.
 ///
-/// Opening it checks everything but packs no weights. Those for documents and
-/// those for queries are packed when first needed, which takes about a tenth of
-/// a second for a model of 22 million parameters; an early query can pay for it
-/// ahead.
+/// Opening it checks everything but packs no weights. They are packed when first
+/// needed, which takes about a tenth of a second for a model of 22 million
+/// parameters; an early query can pay for it ahead.
 ///
 /// Documents take as many threads as the processor has, over all calls
 /// together, and come in batches of about 256 tokens. A query waits for none of
 /// them: it begins at once, or with others as soon as one of as many queries as
-/// the processor has threads is done. Documents are embedded in the precision
-/// that was asked for, queries always in 32 bits; both lie in one space.
+/// the processor has threads is done. Both are embedded in the precision that was
+/// asked for.
 pub struct NativeEncoder {
     identity: ModelIdentity,
     engine: Engine,
@@ -181,10 +180,7 @@ enum EmbedFailure {
 /// A model with what was packed of it.
 struct Model {
     loaded: Loaded,
-    /// With the formats of documents.
-    documents: Packed,
-    /// In 32 bits, unless documents are.
-    queries: Option<Packed>,
+    packed: Packed,
     /// What each part of a long document begins with, if the document does.
     lead: String,
 }
@@ -213,8 +209,7 @@ impl Model {
         let shape = Shape::of_embedder(folder)?;
         Ok(Self {
             loaded: Loaded::open(folder, shape, isa)?,
-            documents: Packed::new(formats),
-            queries: (formats != Formats::F32).then(|| Packed::new(Formats::F32)),
+            packed: Packed::new(formats),
             lead: folder.lead.clone(),
         })
     }
@@ -222,32 +217,27 @@ impl Model {
     /// Embeds queries in one go. Each gets the vector that it gets alone, to the
     /// last bit.
     fn embed_queries(&self, texts: &[String]) -> Vec<Result<Embedding, EmbedFailure>> {
-        let packed = self.queries.as_ref().unwrap_or(&self.documents);
         let sequences = texts.iter().map(|text| self.loaded.tokens.of(text));
         let sequences: Vec<Result<Sequence, String>> = sequences.collect();
         if sequences.len() > 1
             && let Ok(sequences) = sequences.iter().cloned().collect::<Result<Vec<_>, _>>()
-            && let Ok(embeddings) = self.embed_batches(packed, &sequences)
+            && let Ok(embeddings) = self.embed_batches(&sequences)
         {
             return embeddings.into_iter().map(Ok).collect();
         }
         // One that fails must not take the others with it.
         let alone = |sequence: Result<Sequence, String>| {
             let sequence = sequence.map_err(EmbedFailure::Tokens)?;
-            let embeddings = self.embed(packed, &[sequence])?;
+            let embeddings = self.embed(&[sequence])?;
             embeddings.into_iter().next().ok_or(EmbedFailure::NoDirection)
         };
         sequences.into_iter().map(alone).collect()
     }
 
-    fn embed_batches(
-        &self,
-        packed: &Packed,
-        sequences: &[Sequence],
-    ) -> Result<Vec<Embedding>, EmbedFailure> {
+    fn embed_batches(&self, sequences: &[Sequence]) -> Result<Vec<Embedding>, EmbedFailure> {
         let mut embeddings = Vec::with_capacity(sequences.len());
         for batch in batches(sequences) {
-            embeddings.extend(self.embed(packed, batch)?);
+            embeddings.extend(self.embed(batch)?);
         }
         Ok(embeddings)
     }
@@ -277,7 +267,7 @@ impl Model {
                 weights.push(weight);
             }
         }
-        let embeddings = self.embed_batches(&self.documents, &parts)?;
+        let embeddings = self.embed_batches(&parts)?;
         let mut parts = embeddings.into_iter().zip(weights);
         let of_text = |(place, count)| {
             let parts: Vec<(Embedding, usize)> = parts.by_ref().take(count).collect();
@@ -287,8 +277,8 @@ impl Model {
         places.into_iter().map(of_text).collect()
     }
 
-    fn embed(&self, packed: &Packed, texts: &[Sequence]) -> Result<Vec<Embedding>, EmbedFailure> {
-        let vectors = self.loaded.vectors(packed, texts).map_err(EmbedFailure::Load)?;
+    fn embed(&self, texts: &[Sequence]) -> Result<Vec<Embedding>, EmbedFailure> {
+        let vectors = self.loaded.vectors(&self.packed, texts).map_err(EmbedFailure::Load)?;
         let embeddings = vectors.into_iter().map(Embedding::normalised);
         embeddings.collect::<Result<_, _>>().map_err(|_| EmbedFailure::NoDirection)
     }
