@@ -19,6 +19,7 @@ static STARTED: AtomicUsize = AtomicUsize::new(0);
 pub(crate) struct HttpServer {
     child: Child,
     log: PathBuf,
+    output: PathBuf,
     pub(crate) address: SocketAddr,
 }
 
@@ -68,11 +69,9 @@ impl HttpServer {
     pub(crate) fn spawn_with_input(site: &Site, mut command: Command) -> Self {
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let log = site.folder().join(format!("http {number}.log"));
-        let mut child = command
-            .stdout(Stdio::null())
-            .stderr(File::create(&log).unwrap())
-            .spawn()
-            .unwrap();
+        let output = site.folder().join(format!("http {number}.out"));
+        let mut child =
+            command.stdout(Stdio::null()).stderr(File::create(&log).unwrap()).spawn().unwrap();
         let said = || fs::read_to_string(&log).unwrap();
         wait_for("the server listens", || {
             assert!(child.try_wait().unwrap().is_none(), "it has ended:\n{}", said());
@@ -83,12 +82,17 @@ impl HttpServer {
         let address = rest.split_whitespace().next().unwrap().parse();
         // That of a Unix socket is of no use.
         let address = address.unwrap_or_else(|_| "127.0.0.1:1".parse().unwrap());
-        Self { child, log, address }
+        Self { child, log, output, address }
     }
 
     /// What it has said to its operator.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap()
+    }
+
+    /// What it has written to standard output.
+    pub(crate) fn printed(&self) -> String {
+        fs::read_to_string(&self.output).unwrap()
     }
 
     fn connect(&self) -> TcpStream {

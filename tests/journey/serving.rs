@@ -127,8 +127,7 @@ mod with_model {
             base.indexed(&[]);
             let arguments = ["--model", MODEL, "--transport", "http", "--port", "0"];
             let mut command = base.groove("serve", &arguments);
-            let mut server =
-                command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+            let mut server = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
             let mut log = BufReader::new(server.stderr.take().unwrap());
             let mut line = String::new();
             while !line.contains("listening on ") {

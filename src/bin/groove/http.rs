@@ -142,7 +142,7 @@ mod tests {
         systemd_socket: false,
     };
 
-    // HTTP-01 HTTP-02 CLI-65 CLI-66 CLI-67
+    // HTTP-01 HTTP-02 HTTP-06 CLI-65 CLI-66 CLI-67
     #[test]
     fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
         let plain = HttpArgs { transport: None, ..HTTP };

@@ -165,7 +165,7 @@ fn the_name_is_the_header_else_the_target_and_never_two_of_them() {
     assert_eq!(verdict(&gate, Guard::Protocol, &caller), 400);
 }
 
-// HTTP-30 HTTP-07
+// HTTP-30 HTTP-07 HTTP-32
 #[test]
 fn the_address_that_was_bound_is_a_name_in_every_spelling() {
     let gate = |text| Gate::new(&bound(text)).unwrap();

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -26,7 +26,7 @@ use crate::ports::transport::{
 struct Script {
     begun: Notify,
     may_end: Notify,
-    finished: AtomicUsize,
+    released: AtomicBool,
 }
 
 #[async_trait]
@@ -36,7 +36,9 @@ impl Handler for Script {
             "block" => {
                 self.begun.notify_one();
                 // Wrongly, on the worker itself.
-                std::thread::sleep(Duration::from_secs(3));
+                while !self.released.load(Ordering::Relaxed) {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
             }
             "wait" => {
                 self.begun.notify_one();
@@ -44,7 +46,6 @@ impl Handler for Script {
             }
             _ => {}
         }
-        self.finished.fetch_add(1, Ordering::Relaxed);
         Ok(SearchAnswer::default())
     }
 
@@ -60,11 +61,7 @@ impl Handler for Script {
         Ok(Vec::new())
     }
 
-    async fn rebuild(
-        &self,
-        _: bool,
-        _: Arc<dyn Progress>,
-    ) -> Result<RebuildAnswer, Refused> {
+    async fn rebuild(&self, _: bool, _: Arc<dyn Progress>) -> Result<RebuildAnswer, Refused> {
         Ok(RebuildAnswer::default())
     }
 }
@@ -204,25 +201,19 @@ async fn whole(mut stream: TcpStream) -> (u16, String) {
 fn health_and_status_answer_while_every_worker_is_busy() {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let (served, blocked) = runtime.block_on(async {
-        let served = serve(options());
-        let mut blocked = Vec::new();
-        for _ in 0..3 {
-            blocked.push(served.begin_call("search", json!({"query": "block"})).await);
-        }
-        served.script.begun.notified().await;
-        (served, blocked)
-    });
-    // From here on the only worker sleeps, and this thread asks.
+    let served = runtime.block_on(async { serve(options()) });
+    // The only worker is blocked from here on, and this thread asks.
     let other = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     other.block_on(async {
+        let blocked = served.begin_call("search", json!({"query": "block"})).await;
+        served.script.begun.notified().await;
         assert_eq!(served.get("/healthz").await.0, 200);
         assert_eq!(served.get("/api/admin/status").await.0, 200);
         assert_eq!(served.get("/metrics").await.0, 200);
         assert_eq!(served.get("/readyz").await.0, 503);
+        served.script.released.store(true, Ordering::Relaxed);
+        assert_eq!(whole(blocked).await.0, 200);
     });
-    assert_eq!(served.script.finished.load(Ordering::Relaxed), 0, "the workers were busy");
-    drop(blocked);
     runtime.shutdown_background();
 }
 
@@ -259,8 +250,7 @@ async fn calls_in_flight_have_a_cap_that_counts_those_without_a_session() {
 // HTTP-B09
 #[tokio::test]
 async fn a_call_that_takes_too_long_is_given_up_in_words() {
-    let served =
-        serve(HttpOptions { call_timeout: Some(Duration::from_millis(100)), ..options() });
+    let served = serve(HttpOptions { call_timeout: Some(Duration::from_millis(100)), ..options() });
     let (status, body) = served.call("get_document", json!({"path": "a.md"})).await;
     assert!(status == 200 && body.contains("took longer than 0.1 s"), "{body}");
     assert!(served.call("rebuild_index", json!({})).await.1.contains("total_documents"));
