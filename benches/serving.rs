@@ -210,7 +210,7 @@ impl Server {
     }
 
     fn searches(&mut self) -> Vec<f64> {
-        timed(|query| _ = self.search(query))
+        timed(|query| drop(self.search(query)))
     }
 
     /// Graphs around the documents that searches find by their vectors.
@@ -320,7 +320,7 @@ impl Http {
     }
 
     fn searches(&mut self) -> Vec<f64> {
-        timed(|query| _ = self.search(query))
+        timed(|query| drop(self.search(query)))
     }
 
     fn stop(mut self) {

@@ -159,6 +159,7 @@ pub enum TransportKind {
 
 /// The HTTP transport.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a key of its own")]
 pub struct HttpSettings {
     /// Where to listen, if the file says so; see [`address`](Self::address).
     pub bind: Option<SocketAddr>,
@@ -376,10 +377,10 @@ impl Default for HttpSettings {
 impl Default for HttpLimits {
     fn default() -> Self {
         Self {
-            header: Some(Duration::from_secs(60)),
-            body: Some(Duration::from_secs(60)),
-            idle: Some(Duration::from_secs(60)),
-            call: Some(Duration::from_secs(600)),
+            header: Some(Duration::from_mins(1)),
+            body: Some(Duration::from_mins(1)),
+            idle: Some(Duration::from_mins(1)),
+            call: Some(Duration::from_mins(10)),
             drain: Duration::from_secs(30),
             in_flight: Some(256),
             connections: Some(768),

@@ -342,7 +342,7 @@ fn chunked(size: usize) -> Vec<u8> {
     let mut body = Vec::new();
     for _ in 0..size.div_ceil(65536) {
         body.extend_from_slice(b"10000\r\n");
-        body.extend_from_slice(&[b' '; 65536]);
+        body.extend_from_slice(&" ".repeat(65536).into_bytes());
         body.extend_from_slice(b"\r\n");
     }
     body.extend_from_slice(b"0\r\n\r\n");

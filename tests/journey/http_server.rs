@@ -128,7 +128,8 @@ impl HttpServer {
             request.push_str("\r\n");
         }
         if !body.is_empty() && !request.contains("Transfer-Encoding") {
-            request.push_str(&format!("Content-Length: {}\r\n", body.len()));
+            let length = body.len().to_string();
+            request.extend(["Content-Length: ", &length, "\r\n"]);
         }
         request.push_str("\r\n");
         let mut stream = self.connect();

@@ -243,6 +243,8 @@ fn read_http(reader: &Reader<'_>, http: &mut HttpSettings) -> Result<(), ConfigE
 
 fn read_http_limits(reader: &Reader<'_>, limits: &mut HttpLimits) -> Result<(), ConfigError> {
     const MOST_SECS: i64 = 86_400;
+    // A semaphore counts no further than this, by far.
+    const MOST: i64 = 1_000_000;
     let seconds = |name: &str| -> Result<Option<Option<Duration>>, ConfigError> {
         let seconds = reader.integer(&format!("transport.http.{name}"), 0..=MOST_SECS)?;
         Ok(seconds.map(|secs: u64| (secs != 0).then(|| Duration::from_secs(secs))))
@@ -253,8 +255,6 @@ fn read_http_limits(reader: &Reader<'_>, limits: &mut HttpLimits) -> Result<(), 
     set(&mut limits.call, seconds("call_timeout_secs")?);
     let drain = seconds("drain_timeout_secs")?.map(Option::unwrap_or_default);
     set(&mut limits.drain, drain);
-    // A semaphore can count no further.
-    const MOST: i64 = 1_000_000;
     let most = |name: &str| -> Result<Option<Option<usize>>, ConfigError> {
         let most = reader.integer(&format!("transport.http.{name}"), 0..=MOST)?;
         Ok(most.map(|most| (most != 0).then_some(most)))

@@ -42,7 +42,10 @@ pub struct HttpServer {
 
 impl fmt::Debug for HttpServer {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("HttpServer").field("listener", &self.listener).finish()
+        formatter
+            .debug_struct("HttpServer")
+            .field("listener", &self.listener)
+            .finish_non_exhaustive()
     }
 }
 

@@ -3,10 +3,16 @@
 #![allow(clippy::disallowed_methods, reason = "the binary is where the environment comes in")]
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
 
 use anyhow::bail;
 use grooveseek::app::config::{HttpSettings, TransportKind, TransportSettings};
-use grooveseek::app::wiring::http::{self, SocketFrom};
+use grooveseek::app::config_file::Source;
+use grooveseek::app::error::AppError;
+use grooveseek::app::service::Service;
+use grooveseek::app::wiring::Groove;
+use grooveseek::app::wiring::http::{self, HttpServer, SocketFrom};
 use grooveseek::domain::gate::{Listening, NO_AUTHENTICATION};
 use grooveseek::domain::loopback::is_loopback;
 
@@ -103,6 +109,26 @@ fn inherited(arguments: &HttpArgs, settings: &HttpSettings) -> anyhow::Result<So
         listen_pid: variable("LISTEN_PID"),
         listen_fds: variable("LISTEN_FDS"),
     })
+}
+
+/// Serves over HTTP until it is to stop.
+pub(crate) async fn serve(
+    server: HttpServer,
+    groove: &Groove,
+    service: Arc<Service>,
+    config_source: Source,
+    stop: Pin<Box<dyn Future<Output = ()> + Send>>,
+) -> Result<(), AppError> {
+    for advice in server.advice() {
+        tracing::warn!("{advice}");
+    }
+    let monitor = groove.monitor(&service, config_source.to_string());
+    monitor.count().await;
+    let counted = Arc::clone(&monitor);
+    let counting = tokio::spawn(async move { counted.follow().await });
+    let outcome = server.serve(service, monitor, stop).await;
+    counting.abort();
+    outcome
 }
 
 /// What the ready line calls the place where requests come in.

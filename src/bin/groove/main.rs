@@ -139,7 +139,7 @@ async fn serve(arguments: ServeArgs, mut loaded: LoadedConfig) -> anyhow::Result
             "the index is empty; run `groove index`, or have the assistant call rebuild_index"
         );
     }
-    let server = match &way {
+    let http_server = match &way {
         Way::Stdio => None,
         Way::Http(from) => Some(HttpServer::listen(from, &settings)?),
     };
@@ -157,26 +157,15 @@ async fn serve(arguments: ServeArgs, mut loaded: LoadedConfig) -> anyhow::Result
             std::process::exit(130);
         });
     });
-    let way = match &server {
+    let way = match &http_server {
         None => "standard input and output".to_owned(),
         Some(server) => format!("HTTP, listening on {}", http::place(server.listening())),
     };
     let (documents, chunks) = (summary.documents, summary.chunks);
     tracing::info!(root = %groove.place().root.display(), documents, chunks, "serving over {way}");
-    let served = match server {
+    let served = match http_server {
         None => wiring::serve_stdio(service, stop).await,
-        Some(server) => {
-            for advice in server.advice() {
-                tracing::warn!("{advice}");
-            }
-            let monitor = groove.monitor(&service, config_source.to_string());
-            monitor.count().await;
-            let counting = Arc::clone(&monitor);
-            let counting = tokio::spawn(async move { counting.follow().await });
-            let served = server.serve(service, monitor, stop).await;
-            counting.abort();
-            served
-        }
+        Some(server) => http::serve(server, &groove, service, config_source, stop).await,
     };
     for task in [building, watching].into_iter().flatten() {
         task.abort();

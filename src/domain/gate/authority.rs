@@ -20,24 +20,13 @@ impl Authority {
     /// unbalanced or empty brackets, characters that no host has, or a port that
     /// is not a number from 0 to 65535.
     pub fn parse(text: &str) -> Option<Self> {
-        let (host, rest) = match text.strip_prefix('[') {
-            Some(text) => {
-                let (host, rest) = text.split_once(']')?;
-                if !host.bytes().all(is_in_brackets) {
-                    return None;
-                }
-                (host, rest)
-            }
-            None => {
-                let end = text.find(':').unwrap_or(text.len());
-                let (host, rest) = text.split_at(end);
-                if !host.bytes().all(is_in_host) {
-                    return None;
-                }
-                (host, rest)
-            }
+        let bracketed = text.strip_prefix('[');
+        let (host, rest) = match bracketed {
+            Some(text) => text.split_once(']')?,
+            None => text.split_at(text.find(':').unwrap_or(text.len())),
         };
-        if host.is_empty() {
+        let is_known = if bracketed.is_some() { is_in_brackets } else { is_in_host };
+        if host.is_empty() || !host.bytes().all(is_known) {
             return None;
         }
         let port = match rest.strip_prefix(':') {

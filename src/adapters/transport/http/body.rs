@@ -15,7 +15,7 @@ pub(super) const LIMIT_BYTES: usize = 1024 * 1024;
 /// How much of a body that is too large is read and thrown away, and for how
 /// long: a client that is still sending does not see an answer before that.
 const DISCARDED_BYTES: usize = 16 * LIMIT_BYTES;
-const DISCARDING: Duration = Duration::from_secs(5);
+const DISCARDING: Duration = Duration::from_secs(1);
 
 /// Why there is no body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

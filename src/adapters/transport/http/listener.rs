@@ -66,7 +66,10 @@ impl Listener {
 
 impl fmt::Debug for Listener {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Listener").field("listening", &self.listening).finish()
+        formatter
+            .debug_struct("Listener")
+            .field("listening", &self.listening)
+            .finish_non_exhaustive()
     }
 }
 

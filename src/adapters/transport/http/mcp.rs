@@ -166,7 +166,7 @@ impl McpRoute {
         let request = request.map(mended);
         let peeked = match Peeked::of(request.body()) {
             Ok(peeked) => peeked,
-            Err(complaint) => return complaint,
+            Err(complaint) => return *complaint,
         };
         let Ok(turn) = self.turn() else {
             refusals.tell(Group::Calls, Instant::now(), "too many calls are in flight", "");
@@ -259,7 +259,7 @@ fn held(answer: Answer, turn: Option<OwnedSemaphorePermit>) -> Answer {
 async fn shaped(answer: Answer, peeked: &Peeked, accepted: Accepted, in_session: bool) -> Answer {
     if answer.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
         // The type was right, so it was what is in the body.
-        return complaint(StatusCode::BAD_REQUEST, &peeked.id, -32600, "no JSON-RPC message");
+        return complaint(&peeked.id, -32600, "no JSON-RPC message");
     }
     if !in_session {
         return shape::of_call(answer, accepted.prefers_json).await;
@@ -288,7 +288,7 @@ struct Envelope<'a> {
 
 impl Peeked {
     /// Looks into a body; what is no message is answered at once.
-    fn of(body: &Bytes) -> Result<Self, Answer> {
+    fn of(body: &Bytes) -> Result<Self, Box<Answer>> {
         match serde_json::from_slice::<Envelope<'_>>(body) {
             Ok(envelope) => Ok(Self {
                 opens_session: envelope.method.as_deref() == Some("initialize"),
@@ -298,15 +298,13 @@ impl Peeked {
             }),
             Err(error) if serde_json::from_slice::<IgnoredAny>(body).is_err() => {
                 let message = format!("the body is not JSON: {error}");
-                Err(complaint(StatusCode::BAD_REQUEST, &Value::Null, -32700, &message))
+                Err(Box::new(complaint(&Value::Null, -32700, &message)))
             }
             // This includes a body that names its method twice.
-            Err(_) => Err(complaint(
-                StatusCode::BAD_REQUEST,
-                &Value::Null,
-                -32600,
-                "the body is no single JSON-RPC message",
-            )),
+            Err(_) => {
+                let message = "the body is no single JSON-RPC message";
+                Err(Box::new(complaint(&Value::Null, -32600, message)))
+            }
         }
     }
 }
@@ -315,9 +313,9 @@ fn has(body: &[u8], words: &[u8]) -> bool {
     body.windows(words.len()).any(|window| window == words)
 }
 
-fn complaint(status: StatusCode, id: &Value, code: i64, message: &str) -> Answer {
+fn complaint(id: &Value, code: i64, message: &str) -> Answer {
     let error = json!({ "code": code, "message": message });
-    answer::json(status, &json!({ "jsonrpc": "2.0", "id": id, "error": error }))
+    answer::json(StatusCode::BAD_REQUEST, &json!({ "jsonrpc": "2.0", "id": id, "error": error }))
 }
 
 fn mended(body: Bytes) -> Bytes {

@@ -97,7 +97,7 @@ async fn limited(
     if let Some(route) = route
         && let Err(refused) = admit(state, peer, route, &parts)
     {
-        return refused;
+        return *refused;
     }
     let body = match body::read(incoming, state.options.body_timeout).await {
         Ok(body) => body,
@@ -127,7 +127,12 @@ fn ready(state: &State) -> Answer {
 }
 
 /// Lets a request in to a route, or says what it is answered instead.
-fn admit(state: &State, peer: Option<IpAddr>, route: Route, parts: &Parts) -> Result<(), Answer> {
+fn admit(
+    state: &State,
+    peer: Option<IpAddr>,
+    route: Route,
+    parts: &Parts,
+) -> Result<(), Box<Answer>> {
     let caller = Caller {
         peer,
         hosts: values(&parts.headers, HOST),
@@ -140,7 +145,7 @@ fn admit(state: &State, peer: Option<IpAddr>, route: Route, parts: &Parts) -> Re
             RefusalKind::Malformed => StatusCode::BAD_REQUEST,
             RefusalKind::Forbidden => StatusCode::FORBIDDEN,
         };
-        return Err(answer::text(status, message));
+        return Err(Box::new(answer::text(status, message)));
     }
     if route.guard() == Guard::Admin && is_forwarded(&parts.headers) {
         if !state.told_of_proxy.swap(true, Ordering::Relaxed) {
@@ -152,7 +157,7 @@ fn admit(state: &State, peer: Option<IpAddr>, route: Route, parts: &Parts) -> Re
         if state.options.refuse_forwarded {
             let message = "Forbidden: this route answers no request that a proxy passes on";
             state.refusals.tell(Group::Admin, Instant::now(), message, "");
-            return Err(answer::text(StatusCode::FORBIDDEN, message));
+            return Err(Box::new(answer::text(StatusCode::FORBIDDEN, message)));
         }
     }
     Ok(())

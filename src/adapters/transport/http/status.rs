@@ -29,7 +29,7 @@ pub(super) fn value(state: &State) -> Value {
             "ready": ready,
         },
         "indexing": indexing(run.as_ref(), last_run.as_ref()),
-        "watcher": { "active": watching, "debounce_ms": debounce.as_millis() as u64 },
+        "watcher": { "active": watching, "debounce_ms": u64::try_from(debounce.as_millis()).ok() },
         "kb": { "documents": documents, "chunks": chunks, "model": model, "reranker": reranker },
         "config_source": config_source,
     })
