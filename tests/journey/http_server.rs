@@ -70,8 +70,11 @@ impl HttpServer {
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let log = site.folder().join(format!("http {number}.log"));
         let output = site.folder().join(format!("http {number}.out"));
-        let mut child =
-            command.stdout(Stdio::null()).stderr(File::create(&log).unwrap()).spawn().unwrap();
+        let mut child = command
+            .stdout(File::create(&output).unwrap())
+            .stderr(File::create(&log).unwrap())
+            .spawn()
+            .unwrap();
         let said = || fs::read_to_string(&log).unwrap();
         wait_for("the server listens", || {
             assert!(child.try_wait().unwrap().is_none(), "it has ended:\n{}", said());
