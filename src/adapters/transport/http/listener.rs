@@ -22,7 +22,7 @@ pub struct Listener {
 
 pub(super) enum Socket {
     Tcp(std::net::TcpListener),
-    #[cfg(unix)]
+    #[cfg(target_os = "linux")]
     Unix(std::os::unix::net::UnixListener),
 }
 
@@ -55,7 +55,7 @@ impl Listener {
                 socket.set_nonblocking(true)?;
                 Ok(Accepting::Tcp(TcpListener::from_std(socket)?))
             }
-            #[cfg(unix)]
+            #[cfg(target_os = "linux")]
             Socket::Unix(socket) => {
                 socket.set_nonblocking(true)?;
                 Ok(Accepting::Unix(tokio::net::UnixListener::from_std(socket)?))
@@ -76,7 +76,7 @@ impl fmt::Debug for Listener {
 /// A socket that hands out connections.
 pub(super) enum Accepting {
     Tcp(TcpListener),
-    #[cfg(unix)]
+    #[cfg(target_os = "linux")]
     Unix(tokio::net::UnixListener),
 }
 
@@ -91,7 +91,7 @@ impl Accepting {
                 stream.set_nodelay(true)?;
                 Ok((Box::new(stream), Some(peer.ip())))
             }
-            #[cfg(unix)]
+            #[cfg(target_os = "linux")]
             Self::Unix(listener) => {
                 let (stream, _) = listener.accept().await?;
                 Ok((Box::new(stream), None))

@@ -8,6 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::adapters::transport::http::budget::Budget;
@@ -174,12 +175,13 @@ impl Transport for HttpTransport {
             outcome = &mut end => Some(outcome),
         };
         stopping.cancel();
+        let until = Instant::now() + self.options.drain_timeout;
         let outcome = match early {
             Some(outcome) => outcome,
             None => end.await,
         };
         // What nobody waits for any more is finished all the same.
-        if tokio::time::timeout(self.options.drain_timeout, server.idle()).await.is_err() {
+        if timeout_at(until, server.idle()).await.is_err() {
             tracing::warn!("an index run was cut off by the end of the server");
         }
         sessions.abort();
