@@ -260,3 +260,69 @@ impl SessionManager for Sessions {
         Ok(held(self.inner.resume(id, last_event_id).await?, in_use))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one() -> Arc<Sessions> {
+        Arc::new(Sessions::new(Some(1), Duration::from_mins(5)))
+    }
+
+    async fn until_free(sessions: &Sessions) {
+        while sessions.count() > 0 || sessions.seat().is_none() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    // HTTP-65
+    #[tokio::test]
+    async fn a_request_that_is_dropped_or_panics_gives_its_seat_back() {
+        for panics in [false, true] {
+            let sessions = one();
+            let seat = sessions.seat().unwrap();
+            assert!(sessions.seat().is_none(), "a seat counts before there is a session");
+            let all = Arc::clone(&sessions);
+            let opening = tokio::spawn(async move {
+                let manager = Arc::clone(&all);
+                let work = async move {
+                    let session = manager.create_session().await.unwrap();
+                    assert!(!panics, "on purpose");
+                    std::future::pending::<()>().await;
+                    drop(session);
+                };
+                all.opened(seat, work, |()| true).await;
+            });
+            while !panics && sessions.count() == 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            assert!(panics || sessions.seat().is_none());
+            if !panics {
+                opening.abort();
+            }
+            assert!(opening.await.is_err());
+            until_free(&sessions).await;
+        }
+    }
+
+    // HTTP-64 HTTP-65
+    #[tokio::test]
+    async fn a_session_keeps_the_seat_that_it_was_opened_with() {
+        let sessions = one();
+        let none = sessions.create_session().await.err();
+        assert!(matches!(none, Some(SessionsError::NoSeat)), "no seat, no session");
+        let seat = sessions.seat().unwrap();
+        let manager = Arc::clone(&sessions);
+        let work = async move { manager.create_session().await.unwrap() };
+        let (id, _transport) = sessions.opened(seat, work, |_| true).await;
+        assert_eq!((sessions.count(), sessions.seat().is_none()), (1, true));
+        sessions.close_session(&id).await.unwrap();
+        assert_eq!((sessions.count(), sessions.seat().is_some()), (0, true));
+        // What nobody was told of is ended.
+        let seat = sessions.seat().unwrap();
+        let manager = Arc::clone(&sessions);
+        let work = async move { manager.create_session().await.unwrap() };
+        let _unheard = sessions.opened(seat, work, |_| false).await;
+        until_free(&sessions).await;
+    }
+}
