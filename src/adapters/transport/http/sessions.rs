@@ -270,9 +270,13 @@ mod tests {
     }
 
     async fn until_free(sessions: &Sessions) {
-        while sessions.count() > 0 || sessions.seat().is_none() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        let free = async {
+            while sessions.count() > 0 || sessions.seat().is_none() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let patience = Duration::from_secs(30);
+        assert!(tokio::time::timeout(patience, free).await.is_ok(), "the seat is never free");
     }
 
     // HTTP-65
