@@ -1,7 +1,7 @@
 //! What a server gives while it indexes ten thousand new files: how soon the
 //! first answer and all texts are there, how long a search takes beside the run
-//! and without it, how long a connection graph with default bounds takes, and how
-//! much memory all of it takes.
+//! and without it, over standard input and over HTTP, how long a connection graph
+//! with default bounds takes, and how much memory all of it takes.
 //!
 //! `GROOVE_TEST_CORPORA` names the folder that holds `markdown/`, and
 //! `GROOVE_TEST_MODEL` the model's folder. With `GROOVE_BENCH_WHOLE=1` the run
@@ -13,10 +13,12 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::disallowed_methods,
+    clippy::disallowed_types,
     reason = "a measurement"
 )]
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread::sleep;
@@ -74,6 +76,16 @@ fn main() {
     println!(
         "ratio of the 95th percentiles: {:.2}",
         percentile(&beside, 95) / percentile(&idle, 95)
+    );
+    server.stop();
+
+    let mut server = Http::start(&kb, &model);
+    server.until_ready();
+    let over_http = server.searches();
+    report("search without a run, over HTTP", &over_http);
+    println!(
+        "HTTP beside standard input: {:+.2} ms at the median",
+        percentile(&over_http, 50) - percentile(&idle, 50)
     );
     server.stop();
 
@@ -198,16 +210,7 @@ impl Server {
     }
 
     fn searches(&mut self) -> Vec<f64> {
-        let mut times: Vec<f64> = (0..SEARCHES)
-            .map(|number| {
-                sleep(Duration::from_millis(30));
-                let start = Instant::now();
-                self.search(QUERIES[number % QUERIES.len()]);
-                start.elapsed().as_secs_f64() * 1e3
-            })
-            .collect();
-        times.sort_by(f64::total_cmp);
-        times
+        timed(|query| drop(self.search(query)))
     }
 
     /// Graphs around the documents that searches find by their vectors.
@@ -248,6 +251,97 @@ impl Server {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
     }
+}
+
+/// A server over HTTP, with one connection that is kept.
+struct Http {
+    process: Child,
+    stream: BufReader<TcpStream>,
+}
+
+impl Http {
+    fn start(kb: &Path, model: &Path) -> Self {
+        let mut process = groove(kb, model, "none")
+            .args(["serve", "--transport", "http", "--port", "0"])
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut log = BufReader::new(process.stderr.take().unwrap());
+        let address = loop {
+            let mut line = String::new();
+            assert!(log.read_line(&mut line).unwrap() > 0, "the server has gone");
+            if let Some((_, rest)) = line.split_once("listening on ") {
+                break rest.split_whitespace().next().unwrap().to_owned();
+            }
+        };
+        std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_nodelay(true).unwrap();
+        Self { process, stream: BufReader::new(stream) }
+    }
+
+    fn search(&mut self, query: &str) -> Value {
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+            "name": "search", "arguments": {"query": query}, "_meta": {
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientCapabilities": {},
+            },
+        }})
+        .to_string();
+        let request = format!(
+            "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+             Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\n\
+             Mcp-Method: tools/call\r\nMcp-Name: search\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        self.stream.get_mut().write_all(request.as_bytes()).unwrap();
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            self.stream.read_line(&mut line).unwrap();
+            if let Some(value) = line.strip_prefix("content-length: ") {
+                length = value.trim().parse().unwrap();
+            }
+            if line.trim().is_empty() {
+                break;
+            }
+        }
+        let mut body = vec![0; length];
+        self.stream.read_exact(&mut body).unwrap();
+        let answer: Value = serde_json::from_slice(&body).unwrap();
+        let text = answer["result"]["content"][0]["text"].as_str().unwrap();
+        serde_json::from_str(text).unwrap()
+    }
+
+    fn until_ready(&mut self) {
+        while self.search(QUERIES[0]).get("degraded").is_some() {
+            sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn searches(&mut self) -> Vec<f64> {
+        timed(|query| drop(self.search(query)))
+    }
+
+    fn stop(mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+}
+
+/// Searches with a pause between them; how many milliseconds each took,
+/// ascending.
+fn timed(mut search: impl FnMut(&str)) -> Vec<f64> {
+    let mut times: Vec<f64> = (0..SEARCHES)
+        .map(|number| {
+            sleep(Duration::from_millis(30));
+            let start = Instant::now();
+            search(QUERIES[number % QUERIES.len()]);
+            start.elapsed().as_secs_f64() * 1e3
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    times
 }
 
 /// - `times`: ascending.

@@ -161,6 +161,7 @@ pub enum TransportKind {
 
 /// The HTTP transport.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a key of its own")]
 pub struct HttpSettings {
     /// Where to listen, if the file says so; see [`address`](Self::address).
     pub bind: Option<SocketAddr>,
@@ -175,6 +176,32 @@ pub struct HttpSettings {
     pub max_sessions: Option<usize>,
     /// Whether to take the socket that systemd passes.
     pub systemd_socket: bool,
+    /// Whether `/metrics` exists.
+    pub metrics: bool,
+    /// Whether the admin routes refuse what a proxy has passed on.
+    pub refuse_forwarded: bool,
+    /// What slow and greedy clients are held to.
+    pub limits: HttpLimits,
+}
+
+/// What clients of the HTTP transport are held to. A time that is none is
+/// without end, a number that is none without limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HttpLimits {
+    /// How long a request's head may take, and a connection be kept without one.
+    pub header: Option<Duration>,
+    /// How long a request's body may take.
+    pub body: Option<Duration>,
+    /// How long a client may leave what is sent to it unread.
+    pub idle: Option<Duration>,
+    /// How long a call may take, index runs left out.
+    pub call: Option<Duration>,
+    /// How long what is in flight may take once the server is to stop.
+    pub drain: Duration,
+    /// The most calls in flight at a time.
+    pub in_flight: Option<usize>,
+    /// The most connections at a time.
+    pub connections: Option<usize>,
 }
 
 impl HttpSettings {
@@ -343,6 +370,23 @@ impl Default for HttpSettings {
             healthz_public: true,
             max_sessions: Some(256),
             systemd_socket: false,
+            metrics: false,
+            refuse_forwarded: false,
+            limits: HttpLimits::default(),
+        }
+    }
+}
+
+impl Default for HttpLimits {
+    fn default() -> Self {
+        Self {
+            header: Some(Duration::from_mins(1)),
+            body: Some(Duration::from_mins(1)),
+            idle: Some(Duration::from_mins(1)),
+            call: Some(Duration::from_mins(10)),
+            drain: Duration::from_secs(30),
+            in_flight: Some(256),
+            connections: Some(768),
         }
     }
 }

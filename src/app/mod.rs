@@ -27,6 +27,8 @@ pub mod watch;
 pub mod doctor;
 pub mod validate;
 
+pub mod monitor;
+pub mod pulse;
 pub mod service;
 pub mod wiring;
 

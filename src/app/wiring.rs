@@ -46,6 +46,7 @@ pub use crate::adapters::model::locate::ModelPlaces;
 pub use crate::ports::chunk_store::{RunUnderWay, Statistics, Summary};
 pub use crate::ports::embedder::{EngineChoice, PrecisionChoice};
 
+pub mod http;
 pub mod models;
 pub mod upkeep;
 

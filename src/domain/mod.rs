@@ -32,6 +32,7 @@ pub mod resource;
 pub mod schema;
 pub mod topics;
 
+pub mod gate;
 pub mod location;
 pub mod loopback;
 pub mod windows_name;

@@ -7,6 +7,7 @@ pub mod embedder;
 pub mod reranker;
 
 pub mod chunk_store;
+pub mod monitor;
 pub mod transport;
 
 use std::error::Error;

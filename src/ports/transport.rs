@@ -27,7 +27,8 @@ use crate::ports::Cause;
 /// `tests/contract/transport.rs` holds every adapter to this.
 #[async_trait]
 pub trait Transport: Send + Sync {
-    /// Serves until the client has gone or `stop` completes.
+    /// Serves until `stop` completes, or, where there can be one client only,
+    /// until that has gone.
     ///
     /// # Errors
     ///

@@ -15,6 +15,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 use grooveseek::adapters::json;
+use grooveseek::adapters::transport::http::HttpOptions;
+use grooveseek::adapters::transport::http::HttpTransport;
+use grooveseek::adapters::transport::http::Listener;
 use grooveseek::adapters::transport::memory::CallError;
 use grooveseek::adapters::transport::memory::MemoryClient;
 use grooveseek::adapters::transport::memory::connection;
@@ -33,6 +36,8 @@ use grooveseek::domain::search::SearchAnswer;
 use grooveseek::domain::search::SearchRequest;
 use grooveseek::domain::topics::TopicFolder;
 use grooveseek::domain::topics::TopicGroup;
+use grooveseek::ports::monitor::Monitor;
+use grooveseek::ports::monitor::ServiceStatus;
 use grooveseek::ports::transport::BestPracticeAnswer;
 use grooveseek::ports::transport::BestPracticeRequest;
 use grooveseek::ports::transport::Completable;
@@ -60,6 +65,7 @@ use rmcp::service::ClientLifecycleMode;
 use rmcp::service::ClientServiceExt as _;
 use rmcp::service::NotificationContext;
 use rmcp::service::RunningService;
+use rmcp::transport::StreamableHttpClientTransport;
 use serde_json::Value;
 use tokio::sync::Barrier;
 use tokio::sync::Notify;
@@ -94,11 +100,15 @@ macro_rules! transport_contract {
 transport_contract! { memory = super::in_memory }
 transport_contract! { stdio = super::over_pipes_with_a_handshake }
 transport_contract! { stdio_without_handshake = super::over_pipes_without_a_handshake }
+transport_contract! { http = super::over_http_with_a_handshake }
+transport_contract! { http_without_handshake = super::over_http_without_a_handshake }
 
 /// A transport, and how to reach it once it serves.
 struct Subject {
     transport: Box<dyn Transport>,
     connect: BoxFuture<'static, Box<dyn Client>>,
+    /// Whether other clients may come, so that serving does not end with one.
+    serves_many: bool,
 }
 
 type Make = fn() -> Subject;
@@ -128,7 +138,8 @@ enum Failure {
 fn in_memory() -> Subject {
     let (transport, client) = connection();
     let client: Box<dyn Client> = Box::new(client);
-    Subject { transport: Box::new(transport), connect: Box::pin(async { client }) }
+    let connect = Box::pin(async { client });
+    Subject { transport: Box::new(transport), connect, serves_many: false }
 }
 
 fn over_pipes_with_a_handshake() -> Subject {
@@ -144,12 +155,63 @@ fn over_pipes(lifecycle: ClientLifecycleMode) -> Subject {
     let (requests, input) = tokio::io::duplex(4096);
     let (output, answers) = tokio::io::duplex(4096);
     let connect = async {
-        let listener = Listener::default();
+        let listener = Progressing::default();
         let progress = Arc::clone(&listener.progress);
         let session = listener.serve_with_lifecycle((answers, requests), lifecycle).await.unwrap();
         Box::new(McpClient { session, progress }) as Box<dyn Client>
     };
-    Subject { transport: Box::new(StdioTransport::over(input, output)), connect: Box::pin(connect) }
+    let transport = Box::new(StdioTransport::over(input, output));
+    Subject { transport, connect: Box::pin(connect), serves_many: false }
+}
+
+fn over_http_with_a_handshake() -> Subject {
+    over_http(ClientLifecycleMode::Initialize)
+}
+
+fn over_http_without_a_handshake() -> Subject {
+    let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
+    over_http(ClientLifecycleMode::Discover { preferred_versions })
+}
+
+fn over_http(lifecycle: ClientLifecycleMode) -> Subject {
+    let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = listener.listening().address().unwrap();
+    let transport = HttpTransport::new(listener, options(), Arc::new(Unwatched)).unwrap();
+    let connect = async move {
+        let listener = Progressing::default();
+        let progress = Arc::clone(&listener.progress);
+        let connection = StreamableHttpClientTransport::from_uri(format!("http://{address}/mcp"));
+        let session = listener.serve_with_lifecycle(connection, lifecycle).await.unwrap();
+        Box::new(McpClient { session, progress }) as Box<dyn Client>
+    };
+    Subject { transport: Box::new(transport), connect: Box::pin(connect), serves_many: true }
+}
+
+fn options() -> HttpOptions {
+    HttpOptions {
+        allowed_hosts: None,
+        allowed_origins: None,
+        healthz_public: true,
+        max_sessions: Some(4),
+        session_idle: Duration::from_mins(5),
+        metrics: false,
+        refuse_forwarded: false,
+        header_timeout: None,
+        body_timeout: None,
+        idle_timeout: None,
+        call_timeout: Some(Duration::from_mins(5)),
+        drain_timeout: Duration::from_secs(30),
+        max_in_flight: None,
+        max_connections: None,
+    }
+}
+
+struct Unwatched;
+
+impl Monitor for Unwatched {
+    fn status(&self) -> ServiceStatus {
+        ServiceStatus::default()
+    }
 }
 
 #[async_trait]
@@ -207,16 +269,16 @@ fn why(error: CallError) -> Failure {
 
 /// A client of the protocol's own SDK.
 struct McpClient {
-    session: RunningService<RoleClient, Listener>,
+    session: RunningService<RoleClient, Progressing>,
     progress: Arc<Mutex<Option<Arc<dyn Progress>>>>,
 }
 
 #[derive(Clone, Default)]
-struct Listener {
+struct Progressing {
     progress: Arc<Mutex<Option<Arc<dyn Progress>>>>,
 }
 
-impl ClientHandler for Listener {
+impl ClientHandler for Progressing {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -579,11 +641,12 @@ struct Served {
     script: Arc<Script>,
     stop: oneshot::Sender<()>,
     serving: JoinHandle<Result<(), TransportError>>,
+    serves_many: bool,
 }
 
 impl Served {
     async fn new(make: Make) -> Self {
-        let Subject { transport, connect } = make();
+        let Subject { transport, connect, serves_many } = make();
         let script = Arc::new(Script::new());
         let handler = Arc::clone(&script);
         let (stop, stopped) = oneshot::channel::<()>();
@@ -596,7 +659,16 @@ impl Served {
             };
             transport.serve(handler, Box::pin(stop)).await
         });
-        Self { client: connect.await.into(), script, stop, serving }
+        Self { client: connect.await.into(), script, stop, serving, serves_many }
+    }
+
+    /// Lets the client go, and says so where serving does not end with it.
+    fn leave(self) -> (Arc<Script>, JoinHandle<Result<(), TransportError>>) {
+        drop(self.client);
+        if self.serves_many {
+            self.stop.send(()).unwrap();
+        }
+        (self.script, self.serving)
     }
 
     /// Sends a search and waits until it is worked on.
@@ -845,8 +917,8 @@ fn serving_ends_well_when_the_client_has_gone(make: Make) {
     run(async {
         let served = Served::new(make).await;
         served.client.topics().await.unwrap();
-        drop(served.client);
-        served.serving.await.unwrap().unwrap();
+        let (_script, serving) = served.leave();
+        serving.await.unwrap().unwrap();
     });
 }
 
@@ -863,11 +935,11 @@ fn a_run_is_finished_even_if_its_client_has_gone(make: Make) {
         served.client.leave().await;
         call.abort();
         drop(call.await);
-        drop(served.client);
+        let (script, serving) = served.leave();
         tokio::time::sleep(Duration::from_millis(100)).await;
-        assert!(!served.serving.is_finished());
-        served.script.may_end.notify_one();
-        served.serving.await.unwrap().unwrap();
-        assert_eq!(*served.script.finished.lock().unwrap(), ["rebuild"]);
+        assert!(!serving.is_finished());
+        script.may_end.notify_one();
+        serving.await.unwrap().unwrap();
+        assert_eq!(*script.finished.lock().unwrap(), ["rebuild"]);
     });
 }

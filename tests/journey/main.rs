@@ -17,6 +17,7 @@
 
 mod contents;
 mod groove;
+mod http_server;
 mod server;
 mod site;
 mod traversal;
@@ -27,6 +28,7 @@ mod doctor;
 mod endpoints;
 mod graph;
 mod hostile;
+mod http;
 mod indexing;
 mod library;
 mod models;

@@ -1,6 +1,7 @@
 """Drives `groove serve` with the official Python SDK of MCP.
 
-Usage: python_sdk_client.py GROOVE KB_PATH MODEL
+Usage: python_sdk_client.py GROOVE KB_PATH MODEL, over standard input and output,
+or python_sdk_client.py URL, over HTTP to a server that runs.
 Prints one line for each fact that was seen; fails at the first that was not.
 """
 
@@ -10,13 +11,22 @@ import sys
 
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
 
 
-async def main(groove: str, kb_path: str, model: str) -> None:
-    server = StdioServerParameters(
-        command=groove, args=["serve", "--kb-path", kb_path, "--model", model]
+def connection(arguments: list[str]):
+    if len(arguments) == 1:
+        return streamable_http_client(arguments[0])
+    groove, kb_path, model = arguments
+    return stdio_client(
+        StdioServerParameters(
+            command=groove, args=["serve", "--kb-path", kb_path, "--model", model]
+        )
     )
-    async with stdio_client(server) as (read, write), ClientSession(read, write) as session:
+
+
+async def main(arguments: list[str]) -> None:
+    async with connection(arguments) as streams, ClientSession(*streams[:2]) as session:
         answer = await session.initialize()
         assert answer.server_info.name == "grooveseek", answer
         print("initialize", answer.protocol_version)
@@ -69,4 +79,4 @@ async def main(groove: str, kb_path: str, model: str) -> None:
         print("rebuild_index", rebuilt["total_documents"])
 
 
-asyncio.run(main(*sys.argv[1:]))
+asyncio.run(main(sys.argv[1:]))

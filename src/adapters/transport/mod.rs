@@ -4,6 +4,8 @@ pub mod memory;
 
 pub mod stdio;
 
+pub mod http;
+
 mod mcp;
 
 mod isolated;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::app::config::{
-    Config, EvaluationSettings, HttpSettings, IndexSettings, MAX_EVALUATION_CUTOFF, OnServe,
-    SearchSettings, TransportKind, WatchSettings,
+    Config, EvaluationSettings, HttpLimits, HttpSettings, IndexSettings, MAX_EVALUATION_CUTOFF,
+    OnServe, SearchSettings, TransportKind, WatchSettings,
 };
 use crate::app::config_file::endpoint;
 use crate::app::config_file::error::ConfigError;
@@ -237,6 +237,31 @@ fn read_http(reader: &Reader<'_>, http: &mut HttpSettings) -> Result<(), ConfigE
     set(&mut http.systemd_socket, reader.flag("transport.http.systemd_socket"));
     let sessions = reader.integer("transport.http.max_sessions", 0..=i64::MAX)?;
     set(&mut http.max_sessions, sessions.map(|most| (most != 0).then_some(most)));
+    set(&mut http.metrics, reader.flag("transport.http.metrics"));
+    set(&mut http.refuse_forwarded, reader.flag("transport.http.refuse_forwarded"));
+    read_http_limits(reader, &mut http.limits)
+}
+
+fn read_http_limits(reader: &Reader<'_>, limits: &mut HttpLimits) -> Result<(), ConfigError> {
+    const MOST_SECS: i64 = 86_400;
+    // A semaphore counts no further than this, by far.
+    const MOST: i64 = 1_000_000;
+    let seconds = |name: &str| -> Result<Option<Option<Duration>>, ConfigError> {
+        let seconds = reader.integer(&format!("transport.http.{name}"), 0..=MOST_SECS)?;
+        Ok(seconds.map(|secs: u64| (secs != 0).then(|| Duration::from_secs(secs))))
+    };
+    set(&mut limits.header, seconds("header_timeout_secs")?);
+    set(&mut limits.body, seconds("body_timeout_secs")?);
+    set(&mut limits.idle, seconds("idle_timeout_secs")?);
+    set(&mut limits.call, seconds("call_timeout_secs")?);
+    let drain = seconds("drain_timeout_secs")?.map(Option::unwrap_or_default);
+    set(&mut limits.drain, drain);
+    let most = |name: &str| -> Result<Option<Option<usize>>, ConfigError> {
+        let most = reader.integer(&format!("transport.http.{name}"), 0..=MOST)?;
+        Ok(most.map(|most| (most != 0).then_some(most)))
+    };
+    set(&mut limits.in_flight, most("max_in_flight")?);
+    set(&mut limits.connections, most("max_connections")?);
     Ok(())
 }
 

@@ -95,7 +95,7 @@ impl fmt::Display for Warning {
 }
 
 /// Keys that are dropped, each with what holds instead.
-const DROPPED: [(&str, &str); 12] = [
+const DROPPED: [(&str, &str); 20] = [
     ("grammar_dir", "the standard location"),
     ("fastembed_cache_dir", "the standard cache directory"),
     ("eval.golden", "<kb_path>/.groove-eval.yml"),
@@ -104,6 +104,14 @@ const DROPPED: [(&str, &str); 12] = [
     ("transport.http.healthz_public", "true"),
     ("transport.http.max_sessions", "256"),
     ("transport.http.systemd_socket", "false"),
+    ("transport.http.metrics", "false"),
+    ("transport.http.max_in_flight", "256"),
+    ("transport.http.max_connections", "768"),
+    ("transport.http.header_timeout_secs", "60"),
+    ("transport.http.body_timeout_secs", "60"),
+    ("transport.http.idle_timeout_secs", "60"),
+    ("transport.http.call_timeout_secs", "600"),
+    ("transport.http.drain_timeout_secs", "30"),
     ("index.require_owner", "false"),
     ("index.max_binary_file_size", "the built-in 50 MiB"),
     ("index.max_text_file_size", "the built-in 50 MiB"),

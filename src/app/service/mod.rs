@@ -17,6 +17,7 @@ use crate::app::library::Shelf;
 use crate::app::line::on_one_line;
 use crate::app::locate::locate;
 use crate::app::news::{NewsDesk, Telling};
+use crate::app::pulse::Pulse;
 use crate::app::quote::QuoteCheck;
 use crate::app::read::Reader;
 use crate::app::search::{Patience, Searcher};
@@ -39,6 +40,7 @@ pub struct Service {
     indexer: Indexer,
     store: Arc<dyn ChunkStore>,
     rebuilding: Mutex<Option<Instant>>,
+    pulse: Arc<Pulse>,
 }
 
 impl fmt::Debug for Service {
@@ -59,7 +61,13 @@ impl Service {
             templates: Templates::default(),
             news: None,
         };
-        Self { searcher, explorer, shelf, indexer, store, rebuilding: Mutex::new(None) }
+        let (rebuilding, pulse) = (Mutex::new(None), Arc::default());
+        Self { searcher, explorer, shelf, indexer, store, rebuilding, pulse }
+    }
+
+    /// How its index runs are going.
+    pub fn pulse(&self) -> Arc<Pulse> {
+        Arc::clone(&self.pulse)
     }
 
     /// Says where best practice is written down.
@@ -82,8 +90,9 @@ impl Service {
     ///
     /// As [`Indexer::run`].
     pub async fn build(&self) -> Result<(), AppError> {
-        let Ok(_slot) = self.begin_rebuild() else { return Ok(()) };
+        let Ok(slot) = self.begin_rebuild() else { return Ok(()) };
         let report = self.run(false, Arc::new(Unheard)).await?;
+        slot.end_with(&report);
         if let Some(failure) = report.failure {
             tracing::warn!(failure, "the index is not as complete as it should be");
         }
@@ -93,7 +102,7 @@ impl Service {
     /// Runs over everything, and tells of it.
     async fn run(&self, force: bool, progress: Arc<dyn Progress>) -> Result<Report, AppError> {
         let desk = self.shelf.news.clone();
-        let next: Arc<dyn Observer> = Arc::new(Reporting { progress });
+        let next = self.observer(progress);
         let observer: Arc<dyn Observer> = Arc::new(Telling { desk: desk.clone(), next });
         let report = self.indexer.run(force, &observer).await?;
         if let Some(desk) = desk {
@@ -145,16 +154,30 @@ impl Service {
             });
         }
         *running = Some(Instant::now());
-        Ok(Rebuilding(&self.rebuilding))
+        self.pulse.begin((self.indexer.clock)());
+        Ok(Rebuilding(self))
+    }
+
+    fn observer(&self, progress: Arc<dyn Progress>) -> Arc<dyn Observer> {
+        Arc::new(Reporting { progress, pulse: Arc::clone(&self.pulse) })
     }
 }
 
 /// Holds the slot for an index run, and frees it on every way out.
-struct Rebuilding<'a>(&'a Mutex<Option<Instant>>);
+struct Rebuilding<'a>(&'a Service);
+
+impl Rebuilding<'_> {
+    /// Keeps what the run did.
+    fn end_with(self, report: &Report) {
+        self.0.pulse.end((self.0.indexer.clock)(), Some(report));
+    }
+}
 
 impl Drop for Rebuilding<'_> {
     fn drop(&mut self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        // Whoever did not say what the run did had none that ended well.
+        self.0.pulse.end((self.0.indexer.clock)(), None);
+        *self.0.rebuilding.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
@@ -272,10 +295,11 @@ impl Handler for Service {
         force: bool,
         progress: Arc<dyn Progress>,
     ) -> Result<RebuildAnswer, Refused> {
-        let _slot = self.begin_rebuild()?;
+        let slot = self.begin_rebuild()?;
         let others = self.other_runs().await;
         let report = self.run(force, progress).await;
         let report = report.map_err(|error| refused("rebuild_index", &error))?;
+        slot.end_with(&report);
         Ok(RebuildAnswer { others, ..answer(report) })
     }
 }
@@ -299,6 +323,7 @@ fn answer(report: Report) -> RebuildAnswer {
 /// Passes a run's progress on to the client, and its warnings to the log.
 struct Reporting {
     progress: Arc<dyn Progress>,
+    pulse: Arc<Pulse>,
 }
 
 impl Observer for Reporting {
@@ -306,6 +331,7 @@ impl Observer for Reporting {
         match event {
             IndexEvent::Advanced { done, total } => {
                 self.progress.advance(done as u64, total as u64);
+                self.pulse.advance(done as u64, total as u64);
             }
             IndexEvent::Warning(text) => tracing::warn!("{}", on_one_line(text)),
             IndexEvent::Skipped { path, reason } => {

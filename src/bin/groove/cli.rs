@@ -136,10 +136,22 @@ pub(crate) struct ServeArgs {
     /// Whether a configured reranker works when a caller does not say
     #[arg(long, value_name = "BOOL", action = ArgAction::Set)]
     pub(crate) rerank_by_default: Option<bool>,
+    #[command(flatten)]
+    pub(crate) http: HttpArgs,
+    /// Do not follow changes on disk
+    #[arg(long)]
+    pub(crate) no_watch: bool,
+    /// How long to wait for more changes on disk, in milliseconds
+    #[arg(long, value_name = "MS")]
+    pub(crate) debounce_ms: Option<u64>,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct HttpArgs {
     /// How clients connect
     #[arg(long)]
     pub(crate) transport: Option<TransportName>,
-    /// Port on 127.0.0.1, for --transport http
+    /// Port on 127.0.0.1, for --transport http; 0 lets the system choose
     #[arg(long, value_name = "PORT")]
     pub(crate) port: Option<u16>,
     /// Address and port, for --transport http
@@ -149,12 +161,9 @@ pub(crate) struct ServeArgs {
     /// authentication
     #[arg(long)]
     pub(crate) i_know: bool,
-    /// Do not follow changes on disk
-    #[arg(long)]
-    pub(crate) no_watch: bool,
-    /// How long to wait for more changes on disk, in milliseconds
-    #[arg(long, value_name = "MS")]
-    pub(crate) debounce_ms: Option<u64>,
+    /// Take the one socket that systemd passes, for --transport http (Linux)
+    #[arg(long, conflicts_with_all = ["bind", "port"])]
+    pub(crate) systemd_socket: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

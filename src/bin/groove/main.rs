@@ -8,6 +8,7 @@ mod doctor;
 mod evaluate;
 mod explain;
 mod graph;
+mod http;
 mod models;
 mod print;
 mod service;
@@ -24,13 +25,13 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use clap::Parser as _;
-use grooveseek::app::config::{Config, TransportKind};
 use grooveseek::app::error::{AppError, chain};
 use grooveseek::app::index::{Clock, Observer};
 use grooveseek::app::line::on_one_line;
 use grooveseek::app::place::Place;
 use grooveseek::app::search::Patience;
 use grooveseek::app::service::Service;
+use grooveseek::app::wiring::http::HttpServer;
 use grooveseek::app::wiring::{self, Groove, IndexFile, json};
 use grooveseek::domain::document::DocumentPath;
 use grooveseek::domain::search::SearchRequest;
@@ -38,9 +39,10 @@ use tracing_subscriber::EnvFilter;
 
 use crate::cli::{
     Cli, Command, Format, IndexArgs, KnowledgeBase, ModelArg, RerankerArg, SearchArgs, ServeArgs,
-    StatusArgs, TransportName,
+    StatusArgs,
 };
 use crate::config::LoadedConfig;
+use crate::http::Way;
 use crate::print::{Console, Detail};
 
 fn main() -> ExitCode {
@@ -137,7 +139,8 @@ async fn search(arguments: SearchArgs, mut loaded: LoadedConfig) -> anyhow::Resu
 }
 
 async fn serve(arguments: ServeArgs, mut loaded: LoadedConfig) -> anyhow::Result<ExitCode> {
-    refuse_what_stdio_has_not(&arguments, &loaded.config)?;
+    let way = http::way(&arguments.http, &loaded.config.transport)?;
+    let (settings, config_source) = (loaded.config.transport.http.clone(), loaded.source);
     loaded.config.watch.enabled &= !arguments.no_watch;
     if let Some(by_default) = arguments.rerank_by_default {
         loaded.config.rerank_by_default = by_default;
@@ -166,6 +169,10 @@ async fn serve(arguments: ServeArgs, mut loaded: LoadedConfig) -> anyhow::Result
             "the index is empty; run `groove index`, or have the assistant call rebuild_index"
         );
     }
+    let http_server = match &way {
+        Way::Stdio => None,
+        Way::Http(from) => Some(HttpServer::listen(from, &settings)?),
+    };
     let groove = Arc::new(groove);
     let service = Arc::new(groove.service(clock()));
     tokio::spawn(warm_up(Arc::clone(&groove)));
@@ -180,13 +187,16 @@ async fn serve(arguments: ServeArgs, mut loaded: LoadedConfig) -> anyhow::Result
             std::process::exit(130);
         });
     });
-    tracing::info!(
-        root = %groove.place().root.display(),
-        documents = summary.documents,
-        chunks = summary.chunks,
-        "serving over standard input and output"
-    );
-    let served = wiring::serve_stdio(service, stop).await;
+    let way = match &http_server {
+        None => "standard input and output".to_owned(),
+        Some(server) => format!("HTTP, listening on {}", http::place(server.listening())),
+    };
+    let (documents, chunks) = (summary.documents, summary.chunks);
+    tracing::info!(root = %groove.place().root.display(), documents, chunks, "serving over {way}");
+    let served = match http_server {
+        None => wiring::serve_stdio(service, stop).await,
+        Some(server) => http::serve(server, &groove, service, config_source, stop).await,
+    };
     for task in [building, watching].into_iter().flatten() {
         task.abort();
     }
@@ -291,26 +301,6 @@ impl Pauses {
     }
 }
 
-/// Refuses flags that standard input and output cannot honour.
-fn refuse_what_stdio_has_not(arguments: &ServeArgs, config: &Config) -> anyhow::Result<()> {
-    let http = match arguments.transport {
-        Some(transport) => transport == TransportName::Http,
-        None => config.transport.kind == TransportKind::Http,
-    };
-    if http {
-        bail!(
-            "this build serves over standard input and output only; leave out --transport http \
-             and [transport.http]"
-        );
-    }
-    if arguments.port.is_some() || arguments.bind.is_some() {
-        bail!(
-            "--port and --bind belong to --transport http; standard input and output has no address"
-        );
-    }
-    Ok(())
-}
-
 async fn status(arguments: StatusArgs, mut loaded: LoadedConfig) -> anyhow::Result<ExitCode> {
     let kb_path = loaded.kb_path(arguments.kb.kb_path.as_deref())?;
     let rules = arguments.quality.then_some(&loaded.config.index.quality);
@@ -389,8 +379,9 @@ fn clock() -> Clock {
 /// Logs go to standard error whatever the command; `RUST_LOG` says which.
 fn log_to_stderr() {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| {
-        // A library's chatter about its own start is nothing to an operator.
-        EnvFilter::new("info,rmcp=warn,ort=warn")
+        // A library's chatter about its own start, and about what clients do wrong, is
+        // nothing to an operator.
+        EnvFilter::new("info,rmcp=error,ort=warn")
     });
     // At its most talkative this one shows what is sent, keys included.
     let quiet = ["ureq=info", "ureq_proto=info"].into_iter().filter_map(|it| it.parse().ok());

@@ -24,7 +24,7 @@ mod unknown;
 
 mod progress;
 
-mod surrogates;
+pub(super) mod surrogates;
 
 pub(super) mod lines;
 

@@ -135,6 +135,11 @@ impl McpServer {
         }
     }
 
+    /// The same server for one more session, which has been told of nothing yet.
+    pub(in crate::adapters::transport) fn for_session(&self) -> Self {
+        Self { unknown: UnknownNames::default(), ..self.clone() }
+    }
+
     /// Waits until no index run is under way.
     pub(in crate::adapters::transport) async fn idle(&self) {
         let mut runs = self.runs.subscribe();

@@ -11,7 +11,7 @@ const REPLACEMENT: &[u8] = br"\ufffd";
 ///
 /// - `json`: a JSON text, or something else, which is then none afterwards
 ///   either.
-pub(super) fn mended(json: &[u8]) -> Cow<'_, [u8]> {
+pub(in crate::adapters::transport) fn mended(json: &[u8]) -> Cow<'_, [u8]> {
     let mut mended = Vec::new();
     let (mut kept, mut place) = (0, 0);
     while let Some(offset) = json[place..].iter().position(|&byte| byte == b'\\') {

@@ -5,7 +5,7 @@
 use std::net::SocketAddr;
 
 use super::*;
-use crate::app::config::{DEFAULT_BIND, DEFAULT_SIZE_CAP, MmrSettings, ParentSettings};
+use crate::app::config::{DEFAULT_BIND, DEFAULT_SIZE_CAP, HttpLimits, MmrSettings, ParentSettings};
 use crate::app::config_file::testing::{read, refusal};
 
 /// Holds that each text is refused with the key and what would be accepted.
@@ -407,6 +407,33 @@ fn keys_of_http_are_kept_as_they_are_written() {
     assert_eq!(http.allowed_origins, Some(vec!["https://kb.example".to_owned()]));
     assert!(!http.healthz_public && http.systemd_socket && http.max_sessions.is_none());
     all_refused("max_sessions", "from 0 up", &["[transport.http]\nmax_sessions = -1"]);
+}
+
+// HTTP-B04 HTTP-B09 HTTP-B16
+#[test]
+fn limits_of_http_are_seconds_and_numbers_where_none_is_nought() {
+    let http = read(
+        "[transport.http]\nmetrics = true\nrefuse_forwarded = true\nmax_in_flight = 0\n\
+         max_connections = 9\nheader_timeout_secs = 0\nbody_timeout_secs = 2\n\
+         idle_timeout_secs = 3\ncall_timeout_secs = 4\ndrain_timeout_secs = 0\n",
+    )
+    .transport
+    .http;
+    assert!(http.metrics && http.refuse_forwarded);
+    let seconds = |seconds| Some(Duration::from_secs(seconds));
+    let limits = HttpLimits {
+        header: None,
+        body: seconds(2),
+        idle: seconds(3),
+        call: seconds(4),
+        drain: Duration::ZERO,
+        in_flight: None,
+        connections: Some(9),
+    };
+    assert_eq!(http.limits, limits);
+    let section = "[transport.http]\n";
+    all_refused("body_timeout_secs", "from 0 to", &[&format!("{section}body_timeout_secs = -1")]);
+    all_refused("max_in_flight", "from 0 to", &[&format!("{section}max_in_flight = 1000001")]);
 }
 
 // CFG-05

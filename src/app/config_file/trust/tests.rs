@@ -149,6 +149,21 @@ fn gates_and_caps_of_an_untrusted_file_are_the_built_in_ones() {
     is_reset(&http("healthz_public = false"), "[transport.http].healthz_public", "false", "true");
     is_reset(&http("max_sessions = 9"), "[transport.http].max_sessions", "9", "256");
     is_reset(&http("systemd_socket = true"), "[transport.http].systemd_socket", "true", "false");
+    is_reset(&http("metrics = true"), "[transport.http].metrics", "true", "false");
+    for (key, used) in [
+        ("max_in_flight", "256"),
+        ("max_connections", "768"),
+        ("header_timeout_secs", "60"),
+        ("body_timeout_secs", "60"),
+        ("idle_timeout_secs", "60"),
+        ("call_timeout_secs", "600"),
+        ("drain_timeout_secs", "30"),
+    ] {
+        is_reset(&http(&format!("{key} = 0")), &format!("[transport.http].{key}"), "0", used);
+    }
+    // What only narrows access counts whoever says it.
+    let (config, warnings) = untrusted(&http("refuse_forwarded = true"));
+    assert!(config.transport.http.refuse_forwarded && warnings.is_empty());
     for key in ["max_binary_file_size", "max_text_file_size", "max_decompressed_size"] {
         for value in ["1", "\"1 TiB\""] {
             is_reset(&format!("[index]\n{key} = {value}"), key, value, "the built-in 50 MiB");
