@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(EnabledFormats::new(&["Md"]), Ok(EnabledFormats::default()));
     }
 
-    // FMT-GEN-01
+    // FMT-GEN-01 CLI-224
     #[test]
     fn an_unknown_id_is_answered_with_the_supported_ones_last() {
         let message = EnabledFormats::new(&["rst"]).unwrap_err().to_string();

@@ -36,7 +36,7 @@ fn arguments_that_cannot_be_understood_end_with_two() {
     }
 }
 
-// CLI-20 CLI-31
+// CLI-20 CLI-25 CLI-31
 #[test]
 fn status_without_an_index_says_so_and_succeeds() {
     let base = Base::new(&[("a.md", "text")]);

@@ -583,7 +583,7 @@ fn what_cannot_be_served_is_refused_with_a_reason() {
 mod signals {
     use super::*;
 
-    // HTTP-68 HTTP-B07
+    // HTTP-68 HTTP-B07 CLI-30
     #[test]
     fn a_signal_lets_what_is_in_flight_end_and_takes_nothing_new() {
         for signal in ["INT", "TERM"] {
@@ -728,7 +728,7 @@ mod inherited {
     }
 }
 
-// HTTP-08 HTTP-10 HTTP-12 HTTP-95 CLI-71 CLI-72
+// HTTP-08 HTTP-10 HTTP-12 HTTP-95 CLI-18 CLI-71 CLI-72
 #[test]
 fn many_clients_share_one_server_that_follows_the_files() {
     let site = site();

@@ -63,7 +63,7 @@ mod with_model {
         assert!(!second.contains("loading the embedding model"), "{second}");
     }
 
-    // CLI-43 CLI-44
+    // CLI-43 CLI-44 CLI-55
     #[test]
     #[ignore = "needs the model all-MiniLM-L6-v2; `make test` gets it"]
     fn quiet_and_progress_leave_out_the_line_for_each_file() {
@@ -156,7 +156,7 @@ mod with_model {
         }
     }
 
-    // IDX-18 IDX-21 IDX-41 IDX-50 IDX-99 IDX-100 IDX-105
+    // IDX-18 IDX-21 IDX-41 IDX-50 IDX-99 IDX-100 IDX-105 CLI-54
     #[test]
     #[ignore = "needs the model all-MiniLM-L6-v2; `make test` gets it"]
     fn bad_files_are_named_with_what_to_do_and_the_run_goes_on() {

@@ -291,6 +291,30 @@ fn the_words_of_the_program_are_ascii() {
     }
 }
 
+// CFG-70g CFG-70h
+#[test]
+fn variables_of_others_change_nothing() {
+    let base = base();
+    let mut command = base.bare(&["status"]);
+    for (name, value) in [
+        ("KB_PATH", "kb"),
+        ("KB_EXTENSIONS", "py"),
+        ("GROOVE_BIN", "/bin/false"),
+        ("GROOVE_CONFIG", "gone.toml"),
+        ("LISTEN_PID", "1"),
+        ("LISTEN_FDS", "x"),
+        ("GROOVE_CONFIG_HOME", ""),
+        ("GROOVE_GRAMMAR_DIR", ""),
+    ] {
+        command.env(name, value);
+    }
+    let told = refusal(&base, &command.output().unwrap(), 1);
+    assert!(told.contains("--kb-path is required"), "{told}");
+    let mut command = base.groove("status", &[]);
+    command.env("KB_PATH", "gone").env("LISTEN_FDS", "x");
+    assert!(command.output().unwrap().status.success());
+}
+
 #[test]
 fn there_are_enough_of_them() {
     assert!(NOT_UNDERSTOOD.len() + REFUSED.len() + MISCONFIGURED.len() >= 180);

@@ -6,7 +6,9 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 
@@ -111,6 +113,8 @@ const UNPAIRED: &[(&str, &str, &str)] = &[
     ("search", "reranker", "a tool takes the reranker that the server was started with"),
     ("search", "query", "is the argument of the command"),
     ("search", "rerank", "the command takes the model instead"),
+    ("search", "detail", "bounds what an assistant has to read"),
+    ("search", "max_tokens", "bounds what an assistant has to read"),
     ("graph", "format", "a tool always answers in JSON"),
     ("graph", "layout", "belongs to a format that is a picture"),
     ("index", "quiet", "a tool answers with counters"),
@@ -216,7 +220,7 @@ fn completions_and_manual_pages_know_every_command() {
     }
 }
 
-// CLI-10 CLI-01 CLI-11
+// CLI-10 CLI-01 CLI-11 CFG-70e
 #[test]
 fn one_variable_sets_what_is_logged_and_the_log_goes_to_standard_error() {
     let base = Base::new(&[]);
@@ -233,4 +237,41 @@ fn one_variable_sets_what_is_logged_and_the_log_goes_to_standard_error() {
     assert!(!log(Some("warn")).contains("loaded config"));
     assert!(log(Some("grooveseek=debug")).contains("grooveseek::config"));
     assert!(!log(Some("grooveseek=off")).contains("loaded config"));
+}
+
+// CLI-17 HTTP-10 HTTP-11
+#[test]
+fn a_server_over_standard_output_prints_messages_and_nothing_else() {
+    let site = Site::new();
+    let mut child = site
+        .command("serve", &["--no-watch"])
+        .env("RUST_LOG", "trace")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let client = json!({"name": "test", "version": "0"});
+    let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
+    let search = json!({"name": "search", "arguments": {"query": "anything"}});
+    let mut input = child.stdin.take().unwrap();
+    for message in [
+        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}).to_string(),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string(),
+        "not a message".to_owned(),
+        json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": search}).to_string(),
+        json!({"jsonrpc": "2.0", "id": 3, "method": "no/such"}).to_string(),
+    ] {
+        writeln!(input, "{message}").unwrap();
+    }
+    drop(input);
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let printed = stdout(&output);
+    assert!(printed.lines().count() >= 4, "{printed}");
+    for line in printed.lines() {
+        let message: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(message["jsonrpc"], "2.0", "{line}");
+    }
+    assert!(stderr(&output).contains(" TRACE "), "the log goes elsewhere");
 }

@@ -1,10 +1,11 @@
 //! What holds for every key, and where it comes from.
 
 use std::path::Path;
+use std::time::Duration;
 
 use toml::Value as Toml;
 
-use crate::app::config::{Config, KeySetting, OnServe, TransportKind};
+use crate::app::config::{Config, HttpSettings, KeySetting, OnServe, TransportKind};
 use crate::app::config_file::discovery::Trust;
 use crate::app::config_file::endpoint::shown_url;
 use crate::app::config_file::file::{ConfigFile, Entry};
@@ -166,6 +167,18 @@ fn value_of(key: &str, config: &Config) -> Option<SettingValue> {
             TransportKind::Stdio => "stdio",
             TransportKind::Http => "http",
         }),
+        "eval.golden" => return Some(optional(evaluation.golden.as_deref().map(path))),
+        "eval.history_size" => integer(evaluation.history_size),
+        "eval.k_values" => Toml::Array(evaluation.k_values.iter().map(|k| integer(*k)).collect()),
+        "eval.regression_threshold" => Toml::Float(evaluation.regression_threshold),
+        _ => return of_http(key, http).or_else(|| of_embedding(key, config)),
+    };
+    Some(SettingValue::Is(value))
+}
+
+/// What holds for a key of the HTTP transport.
+fn of_http(key: &str, http: &HttpSettings) -> Option<SettingValue> {
+    let value = match key {
         "transport.http.bind" => text(&http.address().to_string()),
         "transport.http.allowed_hosts" => {
             return Some(optional(http.allowed_hosts.as_deref().map(texts)));
@@ -176,11 +189,16 @@ fn value_of(key: &str, config: &Config) -> Option<SettingValue> {
         "transport.http.healthz_public" => Toml::Boolean(http.healthz_public),
         "transport.http.max_sessions" => integer(http.max_sessions.unwrap_or(0)),
         "transport.http.systemd_socket" => Toml::Boolean(http.systemd_socket),
-        "eval.golden" => return Some(optional(evaluation.golden.as_deref().map(path))),
-        "eval.history_size" => integer(evaluation.history_size),
-        "eval.k_values" => Toml::Array(evaluation.k_values.iter().map(|k| integer(*k)).collect()),
-        "eval.regression_threshold" => Toml::Float(evaluation.regression_threshold),
-        _ => return of_embedding(key, config),
+        "transport.http.metrics" => Toml::Boolean(http.metrics),
+        "transport.http.refuse_forwarded" => Toml::Boolean(http.refuse_forwarded),
+        "transport.http.max_in_flight" => integer(http.limits.in_flight.unwrap_or(0)),
+        "transport.http.max_connections" => integer(http.limits.connections.unwrap_or(0)),
+        "transport.http.header_timeout_secs" => seconds(http.limits.header),
+        "transport.http.body_timeout_secs" => seconds(http.limits.body),
+        "transport.http.idle_timeout_secs" => seconds(http.limits.idle),
+        "transport.http.call_timeout_secs" => seconds(http.limits.call),
+        "transport.http.drain_timeout_secs" => integer(http.limits.drain.as_secs()),
+        _ => return None,
     };
     Some(SettingValue::Is(value))
 }
@@ -252,6 +270,11 @@ fn path(path: &Path) -> Toml {
 /// A number as far as the file can hold it.
 fn integer<T: TryInto<i64>>(number: T) -> Toml {
     Toml::Integer(number.try_into().unwrap_or(i64::MAX))
+}
+
+/// A time in seconds, 0 if it is without end.
+fn seconds(time: Option<Duration>) -> Toml {
+    integer(time.map_or(0, |time| time.as_secs()))
 }
 
 /// The number that a person would write for one of single precision.

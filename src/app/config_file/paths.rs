@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(expand_home(Path::new("~/a.toml"), None), None);
     }
 
-    // CFG-95 CFG-70d
+    // CFG-95 CFG-70d CFG-37
     #[test]
     fn a_folder_of_our_own_is_never_relative_to_the_working_directory() {
         let choose = |variable: Option<&str>, key: Option<&str>, standard: Option<&str>| {

@@ -543,7 +543,7 @@ async fn the_remedy_for_an_endpoint_names_its_configuration() {
     assert!(!text.contains("--model"), "{text}");
 }
 
-// IDX-119 IDX-120 IDX-121
+// IDX-119 IDX-120 IDX-121 CLI-60
 #[tokio::test]
 async fn contexts_are_kept_in_static_mode_and_the_recorded_mode_wins() {
     let mut bench = Bench::new(&[("notes/a.md", LONG)]);

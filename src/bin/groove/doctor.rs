@@ -37,6 +37,7 @@ pub(crate) struct DoctorArgs {
 
 pub(crate) async fn run(arguments: DoctorArgs, loaded: LoadedConfig) -> anyhow::Result<ExitCode> {
     let kb_path = loaded.kb_path(arguments.kb.kb_path.as_deref())?;
+    loaded.check_plugins(&kb_path)?;
     let working_dir = surroundings::working_dir()?;
     let (place, diagnosis) =
         upkeep::diagnose(&kb_path, &loaded.config, &working_dir, arguments.all).await?;

@@ -123,7 +123,7 @@ mod tests {
         }
     }
 
-    // CFG-64
+    // CFG-64 CFG-70i
     #[test]
     fn this_machine_is_reached_directly_and_others_through_the_proxy() {
         let proxies = Proxies {

@@ -210,7 +210,7 @@ async fn a_damaged_file_is_moved_aside_until_a_run_is_complete() {
     }
 }
 
-// IDX-06 OPS-42
+// IDX-06 OPS-42 CFG-89b
 #[tokio::test]
 async fn one_process_at_a_time_replaces_a_file() {
     let (_folder, path) = index_file();

@@ -79,6 +79,11 @@ const SIZE: &[(&str, &str)] = &[
 const NO_SIZE: &[&str] = &["0", "-1", "\"0\"", "\"1.5 MiB\"", "\"3 PB\"", "\"lots\"", "\"\""];
 const MILLISECONDS: &[(&str, &str)] = &[("250", ""), ("0", "")];
 
+const COUNT: &[(&str, &str)] = &[("7", ""), ("0", ""), ("1000000", "")];
+const NO_COUNT: &[&str] = &["-1", "1000001"];
+const SECONDS: &[(&str, &str)] = &[("5", ""), ("0", ""), ("86400", "")];
+const NO_SECONDS: &[&str] = &["-1", "86401"];
+
 /// Every key, in the order of the documentation.
 const ROWS: &[Row] = &[
     row("kb_path", "", &[("\"notes\"", "\"/etc/kb/notes\""), ("\"/srv/kb\"", "")], &["\"\""], Kept),
@@ -237,6 +242,15 @@ const ROWS: &[Row] = &[
     row("transport.http.healthz_public", "true", FLAG_OFF, &[], Dropped),
     row("transport.http.max_sessions", "256", &[("0", ""), ("1", "")], &["-1"], Dropped),
     row("transport.http.systemd_socket", "false", FLAG, &[], Dropped),
+    row("transport.http.metrics", "false", FLAG, &[], Dropped),
+    row("transport.http.refuse_forwarded", "false", FLAG, &[], Kept),
+    row("transport.http.max_in_flight", "256", COUNT, NO_COUNT, Dropped),
+    row("transport.http.max_connections", "768", COUNT, NO_COUNT, Dropped),
+    row("transport.http.header_timeout_secs", "60", SECONDS, NO_SECONDS, Dropped),
+    row("transport.http.body_timeout_secs", "60", SECONDS, NO_SECONDS, Dropped),
+    row("transport.http.idle_timeout_secs", "60", SECONDS, NO_SECONDS, Dropped),
+    row("transport.http.call_timeout_secs", "600", SECONDS, NO_SECONDS, Dropped),
+    row("transport.http.drain_timeout_secs", "30", SECONDS, NO_SECONDS, Dropped),
     row(
         "eval.golden",
         "",

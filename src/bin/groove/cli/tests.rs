@@ -282,3 +282,39 @@ fn the_flags_of_measuring_are_understood() {
     assert!(parse(&line.split_whitespace().collect::<Vec<_>>()).is_ok());
     assert!(parse(&["eval"]).is_ok() && parse(&["tune"]).is_ok());
 }
+
+// CLI-65 CLI-66 CLI-67 CLI-68 CLI-69 CLI-70 CLI-71 CLI-72
+#[test]
+fn the_flags_of_serving_are_understood() {
+    let served = |line: &str| {
+        let arguments: Vec<&str> = line.split_whitespace().collect();
+        match parse(&arguments).unwrap().command {
+            Command::Serve(arguments) => arguments,
+            other => panic!("{other:?}"),
+        }
+    };
+    let plain = served("serve");
+    assert_eq!((plain.rerank_by_default, plain.debounce_ms), (None, None));
+    assert!(!plain.no_watch && plain.http.transport.is_none() && plain.http.port.is_none());
+    let given = served(
+        "serve --transport http --port 0 --i-know --rerank-by-default=false --no-watch \
+         --debounce-ms 9 --reranker none",
+    );
+    assert_eq!((given.rerank_by_default, given.debounce_ms), (Some(false), Some(9)));
+    assert!(given.http.i_know && given.no_watch && given.http.port == Some(0));
+    assert!(served("serve --bind [::1]:80").http.bind.is_some());
+}
+
+// CLI-230 CLI-231 CLI-234
+#[test]
+fn the_crate_is_not_published_and_the_guide_says_what_is_promised() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let manifest: toml::Table =
+        std::fs::read_to_string(root.join("Cargo.toml")).unwrap().parse().unwrap();
+    assert_eq!(manifest["workspace"]["package"]["publish"].as_bool(), Some(false));
+    assert_eq!(manifest["package"]["publish"]["workspace"].as_bool(), Some(true));
+    let guide = std::fs::read_to_string(root.join("docs/guide/commands.md")).unwrap();
+    for promise in ["Semantic Versioning", "deprecated", "before 1.0.0", "is not published"] {
+        assert!(guide.contains(promise), "{promise}");
+    }
+}
