@@ -149,13 +149,17 @@ mod tests {
     use super::*;
     use crate::app::config_file::testing::Facts;
 
-    fn check(folder: Result<Directory, DirectoryError>, files: &Facts) -> GrammarError {
+    fn check(folder: Directory, files: &Facts) -> GrammarError {
+        check_that(Ok(folder), files)
+    }
+
+    fn check_that(folder: Result<Directory, DirectoryError>, files: &Facts) -> GrammarError {
         let php = PluginLanguage::of_id("PHP").unwrap();
         check_plugins(&[php], || folder, Path::new("/kb"), files).unwrap_err()
     }
 
-    fn at(path: &str, origin: Origin) -> Result<Directory, DirectoryError> {
-        Ok(Directory { path: path.into(), origin })
+    fn at(path: &str, origin: Origin) -> Directory {
+        Directory { path: path.into(), origin }
     }
 
     // CFG-90
@@ -170,7 +174,7 @@ mod tests {
     fn without_any_folder_the_variable_is_named() {
         let what = "grammar plugins";
         let none = DirectoryError::Undeterminable { what, variable: "GROOVE_GRAMMAR_DIR" };
-        let message = check(Err(none), &Facts::default()).to_string();
+        let message = check_that(Err(none), &Facts::default()).to_string();
         assert!(message.contains("\"php\"") && message.contains("GROOVE_GRAMMAR_DIR"), "{message}");
     }
 

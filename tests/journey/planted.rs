@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::endpoint::FakeEndpoint;
-use crate::groove::{Base, MODEL, stderr, stdout, told};
+use crate::groove::{Base, stderr, stdout, told};
 
 /// A repository around a knowledge base, with a file that asks for everything.
 struct Planted {
@@ -176,6 +176,5 @@ fn a_run_in_a_planted_repository_indexes_markdown_with_the_local_model() {
     assert!(said.contains("indexed: a.md") && !said.contains("b.py"), "{said}");
     let answer = planted.base.search("event store", &[]);
     assert_eq!(answer["results"][0]["path"], "a.md");
-    let _named = MODEL;
     planted.is_untouched();
 }

@@ -66,7 +66,7 @@ fn the_help_of_every_command_is_the_one_that_was_reviewed() {
         let help = help(words);
         assert!(help.is_ascii(), "{words:?}: {help}");
         let title = format!("groove {}", words.join(" "));
-        text.push_str(&format!("===== {}\n{help}\n", title.trim_end()));
+        text.extend(["===== ", title.trim_end(), "\n", &help, "\n"]);
         if words.is_empty() {
             assert!(help.contains("Documentation: "), "{help}");
         }

@@ -1,7 +1,11 @@
 //! `groove completions` and `groove man`: what a shell and `man` know of the
 //! program, made from the definition of its commands.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "manual pages are written to where the user says"
+)]
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -75,7 +79,7 @@ fn write_pages(command: &Command, folder: &Path) -> anyhow::Result<()> {
     let name = command.get_display_name().unwrap_or_else(|| command.get_name());
     let file = folder.join(format!("{name}.1"));
     page_of(command)
-        .and_then(|page| std::fs::File::create(&file)?.write_all(&page))
+        .and_then(|page| std::fs::write(&file, page))
         .with_context(|| format!("cannot write {}", file.display()))?;
     command.get_subcommands().try_for_each(|below| write_pages(below, folder))
 }

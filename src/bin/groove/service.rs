@@ -40,6 +40,7 @@ struct ServiceName {
 }
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 struct InstallArgs {
     /// Root of the knowledge base; needed unless the service's groove.toml names
     /// one
