@@ -318,3 +318,23 @@ fn the_crate_is_not_published_and_the_guide_says_what_is_promised() {
         assert!(guide.contains(promise), "{promise}");
     }
 }
+
+// CLI-233
+#[test]
+fn every_format_of_every_command_is_sorted_into_stable_or_not() {
+    let guide = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("docs/guide/commands.md");
+    let guide = std::fs::read_to_string(guide).unwrap();
+    let (_, section) = guide.split_once("## What is stable").unwrap();
+    for (words, command) in commands() {
+        let formats = command.get_arguments().filter(|flag| flag.get_long() == Some("format"));
+        for format in formats {
+            let named = format!("`{words}`");
+            let row = section.lines().find(|line| line.starts_with('|') && line.contains(&named));
+            let row = row.unwrap_or_else(|| panic!("{words} has formats that are not sorted"));
+            for value in format.get_possible_values() {
+                let value = value.get_name();
+                assert!(row.contains(&format!("`{value}`")), "{words} --format {value}");
+            }
+        }
+    }
+}
